@@ -1,0 +1,95 @@
+"""What is wrong with a script, where, and the likely mend; nearest names; the excerpt with its carets."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fix:
+    """A replacement that mends a problem: offsets of the mended text, as `Problem`'s."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One cause. `start`, `end`: offsets into `Source.text`. `message` says what is wrong in the script's words
+    and stands alone; `mend` advises, where something is likely. `code` names the fault (`window-missing`).
+    `also`: further places with a word each ("bound here")."""
+
+    start: int
+    end: int
+    code: str
+    message: str
+    mend: str | None = None
+    fix: Fix | None = None
+    also: tuple[tuple[int, int, str], ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """Something worth knowing before a run starts; no refusal."""
+
+    start: int
+    end: int
+    code: str
+    message: str
+
+
+def nearest(word: str, known: Iterable[str], most: int = 4) -> list[str]:
+    """The known names that `word` was likely meant to be, best first: case, `_` and `-` folded, at most half of
+    the letters wrong."""
+    folded = _fold(word)
+    scored: list[tuple[int, str]] = []
+    for name in dict.fromkeys(known):
+        other = _fold(name)
+        limit = max(1, max(len(folded), len(other)) // 2) if len(folded) > 1 else 0
+        if abs(len(folded) - len(other)) > limit:
+            continue
+        distance = _distance(folded, other, limit)
+        if distance <= limit and distance < max(len(folded), len(other)):
+            scored.append((distance, name))
+    scored.sort()
+    if scored and scored[0][0] <= 1:
+        scored = [pair for pair in scored if pair[0] <= 1]
+    return [name for _, name in scored[:most]]
+
+
+def did_you_mean(names: Sequence[str]) -> str | None:
+    """The mend's sentence for the nearest names."""
+    if not names:
+        return None
+    quoted = [f"`{name}`" for name in names]
+    return f"did you mean {' or '.join(quoted) if len(quoted) < 3 else ', '.join(quoted[:-1]) + ' or ' + quoted[-1]}?"
+
+
+def width(text: str) -> int:
+    """Columns on a terminal: wide characters take two, combining ones none."""
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text
+    )
+
+
+def _fold(word: str) -> str:
+    return word.casefold().replace("_", "").replace("-", "")
+
+
+def _distance(a: str, b: str, limit: int) -> int:
+    """Edits (insert, delete, replace, swap of neighbours) from a to b; more than `limit` is `limit + 1`."""
+    before: list[int] = []
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        older, before, row = before, row, [i]
+        for j, y in enumerate(b, 1):
+            best = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (x != y))
+            if older and j > 1 and x == b[j - 2] and a[i - 2] == y:
+                best = min(best, older[j - 2] + 1)
+            row.append(best)
+        if min(row) > limit:
+            return limit + 1
+    return row[-1]
