@@ -263,7 +263,9 @@ class _Reader:
             group.folds -= 1
             opener = self.tokens[self.at]
             self.at += 1
-            self.open("(", group.bound | names, opener)
+            # What a fold starts from does not see its variables; what stands after the first `;` does.
+            self.open("(", group.bound, opener)
+            self.groups[-1].base = group.bound | names
         else:
             group.bound = group.bound | names
 
