@@ -68,6 +68,8 @@ class OpSpec:
     schema: Mapping[str, Any] | None = None
     """Of tools: the tool's own JSON Schema, None where it takes anything."""
     timeout: timedelta = timedelta(seconds=60)
+    step: Any = None
+    """What the op does: a `bot.engine.behaviour.Behaviour`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,6 +64,8 @@ class RegionRow:
     value: Any = None
     has_value: bool = False
     error: str | None = None
+    item: Any = None
+    """Of a map's: the element."""
     new: bool = False
 
 

@@ -1,0 +1,64 @@
+"""A plan, indexed once: ops and regions by place, what each op needs, and who needs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bot.domain.catalog import Catalog, OpSpec
+from bot.domain.plan import Op, Plan, Region
+from bot.language.scope import Need, Scopes, analyse
+
+
+@dataclass(slots=True)
+class PlanIndex:
+    """Look-ups by place. `ordinal` gives a region's number among those of its op, in written order."""
+
+    plan: Plan
+    catalog: Catalog
+    scopes: Scopes
+    ops: dict[str, Op] = field(default_factory=dict)
+    regions: dict[str, Region] = field(default_factory=dict)
+    region_of: dict[str, str] = field(default_factory=dict)
+    owner_of: dict[str, str] = field(default_factory=dict)
+    ordinal: dict[str, int] = field(default_factory=dict)
+    primary: dict[str, tuple[tuple[Need, str], ...]] = field(default_factory=dict)
+    dependents: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    needs_customer: bool = False
+
+    def spec(self, name: str) -> OpSpec:
+        return self.catalog[name]
+
+
+def build(plan: Plan, catalog: Catalog) -> PlanIndex:
+    """The index of a plan whose checks have passed."""
+    index = PlanIndex(plan=plan, catalog=catalog, scopes=analyse(plan, catalog))
+    for region, owner in plan.regions():
+        index.regions[region.place] = region
+        index.owner_of[region.place] = owner.place if owner else ""
+        for op in region.ops:
+            index.ops[op.place] = op
+            index.region_of[op.place] = region.place
+            for number, (_, inner) in enumerate(op.inner()):
+                index.ordinal[inner.place] = number
+    index.ordinal[""] = 0
+    index.ordinal["onError"] = 1
+    dependents: dict[str, list[str]] = {}
+    for place in index.ops:
+        firsts: list[tuple[Need, str]] = []
+        seen: set[str] = set()
+        for need in index.scopes.needs(place):
+            first = need.binders[0]
+            if _inside_own_branch(place, first):
+                continue
+            firsts.append((need, first))
+            if first not in seen:
+                seen.add(first)
+                dependents.setdefault(first, []).append(place)
+        index.primary[place] = tuple(firsts)
+    index.dependents = {place: tuple(readers) for place, readers in dependents.items()}
+    return index
+
+
+def _inside_own_branch(place: str, binder: str) -> bool:
+    """Inside its own `onMiss` or `onError` an op's record is there at the miss: nothing to wait for."""
+    return place.startswith((binder + ".onMiss.", binder + ".onError."))

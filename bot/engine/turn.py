@@ -1,0 +1,323 @@
+"""The working set of one step: the rows one fact touches, changed in place, and what is to be written with them.
+
+Everything the engine does to rows goes through here, so that activity, needs and the order of starts stay right.
+What concerns another op or a region further up is put on `queue` and taken by `apply` until none is left.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from datetime import datetime
+from typing import Any
+
+from bot.domain.changes import (
+    Bound,
+    Call,
+    CancelledUnder,
+    Delivery,
+    Entry,
+    Reply,
+    Settled,
+    Step,
+    Timer,
+)
+from bot.domain.errors import Bug
+from bot.domain.ids import below, indexes_of, instance, place_of, token
+from bot.domain.plan import Op, Region
+from bot.domain.record import OpRow, RegionRow
+from bot.engine.index import PlanIndex
+from bot.engine.view import View
+
+Key = tuple[int, ...]
+
+
+class Turn:
+    """One fact being applied. `step` collects what is written; `now` is the fact's instant."""
+
+    def __init__(self, view: View, now: datetime) -> None:
+        self.view = view
+        self.rows = view.rows
+        self.index: PlanIndex = view.index
+        self.world = view.world
+        self.run = view.run
+        self.now = now
+        self.step = Step()
+        self.queue: deque[tuple[str, str]] = deque()
+        self.dirty: set[str] = set()
+        self._ops: dict[str, OpRow | None] = {}
+        self._regions: dict[str, RegionRow | None] = {}
+        self._in_region: dict[str, set[str]] = {}
+        self._whole: set[str] = set()
+        self._touched: dict[str, None] = {}
+        self._touched_regions: dict[str, None] = {}
+        self._keys: dict[str, Key] = {}
+
+    # --- looking up -------------------------------------------------------------------------------------------
+    def op(self, path: str) -> OpRow | None:
+        if path in self._ops:
+            return self._ops[path]
+        return self._keep(self.rows.op(path), path)
+
+    def must(self, path: str) -> OpRow:
+        row = self.op(path)
+        if row is None:
+            raise Bug(f"no op {path}")
+        return row
+
+    def region(self, path: str) -> RegionRow:
+        row = self.find_region(path)
+        if row is None:
+            raise Bug(f"no region {path!r}")
+        return row
+
+    def find_region(self, path: str) -> RegionRow | None:
+        if path not in self._regions:
+            self._regions[path] = self._seen(self.rows.region(path))
+        return self._regions[path]
+
+    def plan_op(self, row: OpRow) -> Op:
+        return self.index.ops[row.place]
+
+    def keep(self, row: OpRow) -> OpRow:
+        """A row that was read elsewhere, as this step sees it."""
+        kept = self._keep(row, row.path)
+        assert kept is not None
+        return kept
+
+    def keep_region(self, row: RegionRow) -> RegionRow:
+        if row.path not in self._regions:
+            self._regions[row.path] = self._seen(row)
+        kept = self._regions[row.path]
+        assert kept is not None
+        return kept
+
+    def _keep(self, row: OpRow | None, path: str) -> OpRow | None:
+        known = self._ops.get(path)
+        if known is not None:
+            return known
+        if row is not None:
+            for gone in self.step.cancelled:
+                if row.open and below(path, gone.path) and not any(below(path, k) or k == path for k in gone.keep):
+                    row.state, row.open, row.ended, row.own, row.hot = "cancelled", False, gone.at, False, 0
+            self._in_region.setdefault(row.region, set()).add(path)
+        self._ops[path] = row
+        return row
+
+    def _seen(self, row: RegionRow | None) -> RegionRow | None:
+        if row is not None:
+            for gone in self.step.cancelled:
+                if row.state != "closed" and below(row.path, gone.path):
+                    if not any(below(row.path, k) or k == row.path or below(k, row.path) for k in gone.keep):
+                        row.state, row.unended, row.hot = "closed", 0, 0
+        return row
+
+    def ops_in(self, region: str) -> list[OpRow]:
+        """Every op of a region instance, by rank."""
+        if region not in self._whole:
+            for row in self.rows.in_region(region):
+                self._keep(row, row.path)
+            self._whole.add(region)
+        rows = [self._ops[path] for path in self._in_region.get(region, ())]
+        return sorted((row for row in rows if row is not None), key=lambda row: row.rank)
+
+    def lowest_ready(self, region: str) -> OpRow | None:
+        return self._lowest(region, self.rows.ready, lambda r: r.state == "planned" and r.needs == 0 and r.open)
+
+    def lowest_active(self, region: str) -> OpRow | None:
+        return self._lowest(region, self.rows.active, lambda r: r.own or r.hot > 0)
+
+    def _lowest(self, region: str, stored: Any, fits: Any) -> OpRow | None:
+        best: OpRow | None = None
+        for path in self._in_region.get(region, ()):
+            row = self._ops[path]
+            if row is not None and fits(row) and (best is None or row.rank < best.rank):
+                best = row
+        if region in self._whole:
+            return best
+        for row in stored(region):
+            if best is not None and best.rank < row.rank:
+                break
+            if row.path not in self._ops:
+                kept = self._keep(row, row.path)
+                if kept is not None and fits(kept):
+                    return kept
+        return best
+
+    def planned_at(self, place: str, top: str) -> list[OpRow]:
+        found = [self.keep(row) for row in self.rows.planned_at(place, top)]
+        known = {row.path for row in found}
+        fresh = [r for r in self._ops.values()
+                 if r is not None and r.place == place and r.path not in known and (not top or below(r.path, top))]
+        return [row for row in (*found, *fresh) if row.state == "planned"]
+
+    def regions_of(self, owner: str, *, hot: bool = False, still_open: bool = False) -> list[RegionRow]:
+        stored = {row.path: row for row in self.rows.regions_of(owner, hot=hot, still_open=still_open)}
+        found = [self.keep_region(row) for row in stored.values()]
+        found += [r for r in self._regions.values() if r is not None and r.owner == owner and r.path not in stored]
+        found = [r for r in found if (not hot or r.hot > 0) and (not still_open or r.state != "closed")]
+        return sorted(found, key=lambda r: self.region_key(r.path))
+
+    # --- keys of the written order ----------------------------------------------------------------------------
+    def key(self, path: str) -> Key:
+        """Where an op stands in the written order of the whole plan, depth first."""
+        known = self._keys.get(path)
+        if known is None:
+            row = self.must(path)
+            known = self._keys[path] = (*self.region_key(row.region), row.rank)
+        return known
+
+    def region_key(self, path: str) -> Key:
+        known = self._keys.get("@" + path)
+        if known is None:
+            if path == "":
+                known = (0,)
+            elif path == "onError":
+                known = (1,)
+            else:
+                owner = owner_of(path)
+                place = self.index.regions.get(place_of(path))
+                number = self.index.ordinal.get(place.place, 0) if place else 0
+                at = int(path[path.rfind("[") + 1 : -1]) + 1 if path.endswith("]") else 0
+                known = (*self.key(owner), number, at)
+            self._keys["@" + path] = known
+        return known
+
+    # --- changing ---------------------------------------------------------------------------------------------
+    def touch(self, row: OpRow) -> None:
+        self._touched[row.path] = None
+
+    def touch_region(self, row: RegionRow) -> None:
+        self._touched_regions[row.path] = None
+
+    def add(self, row: OpRow) -> None:
+        row.new = True
+        self._ops[row.path] = row
+        self._in_region.setdefault(row.region, set()).add(row.path)
+        self.touch(row)
+
+    def add_region(self, row: RegionRow) -> None:
+        row.new = True
+        self._regions[row.path] = row
+        self._whole.add(row.path)
+        self.touch_region(row)
+
+    def set_own(self, row: OpRow, own: bool) -> None:
+        """The op itself is active, or is no more; its region and those around it follow."""
+        before = row.active
+        row.own = own
+        self.touch(row)
+        if row.active != before:
+            self._heat(row.region, 1 if row.active else -1)
+
+    def _heat(self, path: str, by: int) -> None:
+        while True:
+            region = self.region(path)
+            was = region.hot
+            region.hot += by
+            self.touch_region(region)
+            if by < 0:
+                self.dirty.add(path)
+            if not region.owner or (was > 0) == (region.hot > 0):
+                return
+            owner = self.must(region.owner)
+            before = owner.active
+            owner.hot += 1 if region.hot > 0 else -1
+            self.touch(owner)
+            if owner.active == before:
+                return
+            path = owner.region
+
+    def cool(self, region: RegionRow) -> None:
+        """A region that ends as a set is active no more."""
+        if region.hot:
+            self._heat(region.path, -region.hot)
+
+    # --- what is written besides ------------------------------------------------------------------------------
+    def deliver(self, row: OpRow, kind: str, to: str, card: dict[str, Any], *, opens: bool = False, n: int = 0) -> None:
+        ident = f"{self.run.id}/{row.path}/{row.attempt}/{kind}/{to}" + (f"/{n}" if n else "")
+        tap = token(self.view.secret, "tap", ident) if kind in ("card", "approval", "doubt") else None
+        self.step.deliveries.append(
+            Delivery(id=ident, path=row.path, attempt=row.attempt, kind=kind, to=to, card=card, at=self.now,
+                     opens=opens, token=tap)
+        )
+
+    def notice(self, row: OpRow | None, text: str, n: str) -> None:
+        """Something the run's owner should know."""
+        path = row.path if row else ""
+        ident = f"{self.run.id}/{path}/notice/{n}"
+        self.step.deliveries.append(
+            Delivery(id=ident, path=path, attempt=0, kind="notice", to=self.run.owner, card={"text": text}, at=self.now)
+        )
+
+    def settle_cards(self, path: str, outcome: str, *, to: str | None = None) -> None:
+        self.step.settled.append(Settled(path=path, outcome=outcome, to=to))
+
+    def call(self, row: OpRow, kind: str, body: dict[str, Any], *, idempotent: bool = True, timeout_s: float = 60) -> None:
+        self.step.calls.append(
+            Call(path=row.path, attempt=row.attempt, kind=kind, body=body, at=self.now, idempotent=idempotent,
+                 timeout_s=timeout_s)
+        )
+
+    def timer(self, path: str, kind: str, due: datetime | None) -> None:
+        self.step.timers.append(Timer(path=path, kind=kind, due=due))
+
+    def cancel_under(self, path: str, keep: tuple[str, ...], why: str) -> None:
+        self.step.cancelled.append(CancelledUnder(path=path, keep=keep, at=self.now, why=why))
+        for row in self._ops.values():
+            if row is not None and row.open and below(row.path, path):
+                if not any(below(row.path, k) or k == row.path for k in keep):
+                    row.state, row.open, row.ended, row.own, row.hot = "cancelled", False, self.now, False, 0
+                    self.touch(row)
+        for region in self._regions.values():
+            if region is not None and region.state != "closed" and below(region.path, path):
+                if not any(below(region.path, k) or k == region.path or below(k, region.path) for k in keep):
+                    region.state, region.unended, region.hot = "closed", 0, 0
+                    self.touch_region(region)
+                    self.dirty.discard(region.path)
+
+    def bind(self, name: str, value: Any) -> None:
+        self.step.bound.append(Bound(name=name, value=value, at=self.now))
+
+    def record(self, what: str, row: OpRow | None = None, *, by: str | None = None, **data: Any) -> None:
+        self.step.entries.append(
+            Entry(at=self.now, what=what, path=row.path if row else "", by=by,
+                  data={k: v for k, v in data.items() if v is not None})
+        )
+
+    def reply(self, to: str, text: str, *, accepted: bool = False, status: int = 409) -> None:
+        self.step.replies.append(Reply(to=to, text=text, accepted=accepted, status=200 if accepted else status))
+
+    def token(self, *parts: str) -> str:
+        return token(self.view.secret, self.run.id, *parts, chars=22)
+
+    def done(self) -> Step:
+        """What is to be written, once the step has come to rest."""
+        self.step.ops = [self.must(path) for path in self._touched]
+        self.step.regions = [self.region(path) for path in self._touched_regions]
+        self.step.run = self.run
+        return self.step
+
+    # --- places -----------------------------------------------------------------------------------------------
+    def at_place(self, reader: str, place: str) -> OpRow | None:
+        """The instance of a place that a reader sees: under the reader's own indexes."""
+        return self.op(instance(place, indexes_of(reader)))
+
+    def region_plan(self, path: str) -> Region:
+        return self.index.regions[place_of(path)]
+
+
+def owner_of(region: str) -> str:
+    """The path of the op that a region instance belongs to."""
+    if region in ("", "onError"):
+        return ""
+    if region.endswith("]"):
+        return region[: region.rfind("[")]
+    return region[: region.rfind(".")]
+
+
+def name_of_region(path: str) -> str:
+    """`then`, `onMiss`, a branch's name; an item's is its index."""
+    if path.endswith("]"):
+        return path[path.rfind("[") + 1 : -1]
+    return path[path.rfind(".") + 1 :]
+
