@@ -51,6 +51,8 @@ class Call:
     at: datetime
     idempotent: bool = True
     timeout_s: float = 60.0
+    n: int = 0
+    """Which call of this attempt it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,10 @@ from bot.engine.turn import Turn
 from bot.language import durations
 
 
+STOPPED = "(stopped)"
+"""The error of a region that was stopped from outside: a retry opens it again."""
+
+
 def fail(turn: Turn, row: OpRow, error: str, *, final: bool = False) -> None:
     """An attempt of the op failed: another one follows if `retry` has one left, else the op has failed."""
     op = turn.plan_op(row)
@@ -84,6 +88,7 @@ def stop_region(turn: Turn, region: RegionRow, why: str) -> None:
     """Stops a region from outside: like a failure, but nothing has failed."""
     if region.state in ("open", "failing"):
         region.state = "stopping"
+        region.error = region.error or STOPPED
         stop_ops(turn, region, why)
 
 

@@ -119,9 +119,8 @@ def jq_variables(turn: Turn, row: OpRow, text: str) -> dict[str, Any]:
 
 def record_of(turn: Turn, row: OpRow, ident: str) -> dict[str, Any]:
     """`ops.NAME`: an op's record as scripts see it."""
-    binding = turn.index.scopes.resolve(row.place, ident, record=True)
     other = None
-    for place in binding.places[:1]:
+    for place in turn.index.scopes.record(row.place, ident)[:1]:
         other = turn.at_place(row.path, place)
     if other is None:
         return {"state": "planned", "by": None, "at": None, "error": None, "reason": None, "miss": None,

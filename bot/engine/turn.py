@@ -252,10 +252,12 @@ class Turn:
     def settle_cards(self, path: str, outcome: str, *, to: str | None = None) -> None:
         self.step.settled.append(Settled(path=path, outcome=outcome, to=to))
 
-    def call(self, row: OpRow, kind: str, body: dict[str, Any], *, idempotent: bool = True, timeout_s: float = 60) -> None:
+    def call(
+        self, row: OpRow, kind: str, body: dict[str, Any], *, idempotent: bool = True, timeout_s: float = 60, n: int = 0
+    ) -> None:
         self.step.calls.append(
             Call(path=row.path, attempt=row.attempt, kind=kind, body=body, at=self.now, idempotent=idempotent,
-                 timeout_s=timeout_s)
+                 timeout_s=timeout_s, n=n)
         )
 
     def timer(self, path: str, kind: str, due: datetime | None) -> None:

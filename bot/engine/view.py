@@ -65,6 +65,10 @@ class Rows(Protocol):
         """Every op that runs, waits, is gated or in doubt."""
         ...
 
+    def open_regions(self) -> list[str]:
+        """Paths of every region instance that is open."""
+        ...
+
     def planned_count(self) -> int:
         """How many ops the run has rows of."""
         ...

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from bot.domain.errors import OpError
-from bot.domain.plan import Op, Region
+from bot.domain.plan import Region
 from bot.domain.record import OpRow
 from bot.engine import scope
 from bot.engine.turn import Turn
@@ -18,11 +18,11 @@ LONGEST = timedelta(days=400)
 def window(turn: Turn, row: OpRow, start: datetime, default: str | None = None) -> datetime:
     """The deadline of an op's `within` or `by` (else of `default`), counted from `start`."""
     op = turn.plan_op(row)
-    within = row.data.get("within") or op.within
+    edited = row.data.get("edited", {})
+    within, by = (edited.get("within"), edited.get("by")) if edited.keys() & {"within", "by"} else (op.within, op.by)
     try:
-        if within is not None and not row.data.get("by"):
+        if within is not None:
             return _limited(durations.due_within(str(scope.filled(turn, row, within)), start, turn.world.workspace), start)
-        by = row.data.get("by") or op.by
         if by is not None:
             return _limited(durations.due_by(str(scope.filled(turn, row, by)), start, turn.world.workspace), start)
         return durations.due_within(default or turn.world.workspace.ask_window, start, turn.world.workspace)
@@ -107,6 +107,3 @@ def since(row: OpRow) -> datetime:
     assert row.started is not None
     return row.started
 
-
-def after_names(op: Op) -> tuple[str, ...]:
-    return tuple(name.removesuffix("?") for name in op.after)

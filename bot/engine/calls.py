@@ -1,0 +1,77 @@
+"""Effects that leave the process: how they are launched, and what their results do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bot.domain.errors import OpError
+from bot.domain.facts import Returned
+from bot.domain.record import OpRow
+from bot.domain.values import normalise, plain
+from bot.engine import asks, evidence, failure, gates, order, scope
+from bot.engine.turn import Turn
+
+
+def start_tool(turn: Turn, row: OpRow) -> None:
+    """A tool: its parameters are substituted, shown to its approver where policy wants one, then it is called."""
+    op = turn.plan_op(row)
+    row.data["params"] = plain(scope.filled(turn, row, dict(op.params)))
+    turn.set_own(row, True)
+    if row.attempt == 1 and gates.gate(turn, row, row.data["params"]):
+        return
+    launch(turn, row)
+
+
+def launch(turn: Turn, row: OpRow) -> None:
+    """Makes the call of an effect whose parameters stand."""
+    spec = turn.index.spec(row.op)
+    turn.set_own(row, True)
+    if spec.tool:
+        turn.call(row, "tool", {"tool": row.op, "params": row.data["params"], "key": f"{turn.run.id}:{row.path}"},
+                  idempotent=spec.idempotent or spec.read_only, timeout_s=spec.timeout.total_seconds())
+    else:
+        turn.call(row, "file", {"op": row.op, "params": row.data["params"], "job": turn.run.job})
+
+
+def evaluate(turn: Turn, row: OpRow, text: str, extra: dict[str, Any] | None = None, n: int = 0) -> None:
+    """Sends a CEL expression of the op's to the sandbox."""
+    turn.set_own(row, True)
+    turn.call(row, "cel", {"text": text, "names": scope.environment(turn, row, text, extra)}, n=n)
+
+
+def returned(turn: Turn, row: OpRow, fact: Returned) -> None:
+    """A call's result, error, or loss. Old ones change nothing."""
+    if fact.kind == "judge":
+        evidence.judged(turn, row, fact)
+        return
+    if fact.kind == "early":
+        evidence.early_over(turn, row)
+        return
+    if not row.open and row.data.get("detached") is None or fact.attempt != row.attempt or row.data.get("pausing"):
+        return
+    if fact.kind == "agent" and fact.error is None:
+        asks.agent_returned(turn, row, fact)
+        return
+    if fact.kind == "replan":
+        from bot.engine import replanning
+
+        replanning.returned(turn, row, fact)
+        return
+    if row.state not in ("running", "waiting"):
+        return
+    if fact.lost:
+        gates.doubt(turn, row, fact.error or "its answer was lost")
+        return
+    if fact.error is not None:
+        row.data.update(dict(fact.extra))
+        failure.fail(turn, row, fact.error, final=fact.kind in ("cel", "jq", "file"))
+        return
+    behaviour = turn.index.spec(row.op).step
+    try:
+        if behaviour is not None and behaviour.returned is not None:
+            behaviour.returned(turn, row, fact)
+        else:
+            row.data.pop("error", None)
+            order.finish(turn, row, normalise(fact.value))
+    except OpError as fault:
+        failure.fail(turn, row, str(fault), final=True)

@@ -1,0 +1,362 @@
+"""Every edit of a running script, through one function with one set of checks (language.md, section 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from bot.domain.errors import OpError
+from bot.domain.facts import Edited
+from bot.domain.ids import indexes_of
+from bot.domain.plan import Op, Plan
+from bot.domain.record import OpRow
+from bot.domain.values import plain, text
+from bot.engine import asks, index as indexing, order, reopening, surgery, waits, words
+from bot.engine.turn import Turn
+from bot.language.read import read
+from bot.language.script import check_plan
+
+
+class Refused(Exception):
+    """The edit cannot stand; the message says why, and what is so now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """One kind of edit. `key`: what it is recognised by. `apply` changes rows or gives the edited plan; it returns
+    what was before and what is after, for the record. `addressee`: whoever is asked may do it too."""
+
+    name: str
+    key: str
+    summary: str
+    apply: Callable[[Turn, OpRow, Any], tuple[Any, Any]]
+    states: frozenset[str]
+    addressee: bool = False
+
+
+PENDING = frozenset({"planned", "waiting"})
+
+
+def edited(turn: Turn, fact: Edited) -> None:
+    """Applies one edit, whole or not at all, and records it with author and reason."""
+    edit = dict(fact.edit)
+    try:
+        if "run" in edit:
+            _run_edit(turn, fact, str(edit["run"]))
+            return
+        kind = next((e for e in EDITS if e.key in edit), None)
+        if kind is None:
+            raise Refused(f"that is no edit; there are {', '.join(f'`{e.key}`' for e in EDITS)} and `run`")
+        row = find(turn, str(edit.get("op") or edit.get("after")), kind, fact.by)
+        _allowed(turn, row, kind, fact.by)
+        if row.state not in kind.states:
+            raise Refused(f"`{row.id or row.path}` has moved on: {_stands(turn, row)}")
+        if fact.rev is not None and fact.rev != row.rev:
+            raise Refused(f"`{row.id or row.path}` has changed since: {_stands(turn, row)}")
+        before, after = kind.apply(turn, row, edit[kind.key])
+    except (Refused, OpError) as why:
+        turn.reply(fact.by, f"Not done: {why}. Nothing changed.", status=409)
+        return
+    _record(turn, fact, row.path, kind.name, before, after)
+    turn.reply(fact.by, f"Done: {kind.summary.format(op=row.id or row.path, after=text(plain(after)))}.", accepted=True)
+
+
+def find(turn: Turn, named: str, kind: Edit, by: str) -> OpRow:
+    """The op that an edit names, by path or id: the earliest that it can still change, else the latest."""
+    row = turn.op(named)
+    if row is not None:
+        return row
+    rows = [turn.keep(r) for r in turn.rows.by_id(named)]
+    if rows:
+        rows.sort(key=lambda r: turn.key(r.path))
+        return next((r for r in rows if r.state in kind.states), rows[-1])
+    planned = next((op for op in turn.index.ops.values() if named in (op.id, op.place)), None)
+    if planned is not None and "[]" not in planned.place:
+        return OpRow(path=planned.place, place=planned.place, region="", rank=planned.rank, op=planned.op,
+                     id=planned.id, data={"unopened": True})
+    raise Refused(f"there is no op `{named}` in this run")
+
+
+def _allowed(turn: Turn, row: OpRow, kind: Edit, by: str) -> None:
+    if by.startswith("agent:") or by.casefold() == turn.run.owner.casefold() or by in turn.world.policy.admins:
+        return
+    if kind.addressee and row.data.get("to") and by.casefold() in [v.casefold() for v in asks.voters(turn, row)]:
+        return
+    raise Refused(f"only {words.called(turn.run.owner, turn.world)}, who started the run, can do this")
+
+
+def _stands(turn: Turn, row: OpRow) -> str:
+    if row.op == "ask" and not row.open:
+        return asks.what_stands(turn, row).rstrip(".")
+    at = f" since {words.clock(row.ended, turn.world, turn.now)}" if row.ended else ""
+    return f"it is {row.state}{at}"
+
+
+def _record(turn: Turn, fact: Edited, path: str, what: str, before: Any, after: Any) -> None:
+    entry = {"at": turn.now.isoformat(), "by": fact.by, "why": fact.why, "op": path, "what": what,
+             "before": plain(before), "after": plain(after)}
+    turn.record("edited", None, by=fact.by, edit=entry)
+
+
+# --- the edits -----------------------------------------------------------------------------------------------------
+def _hand_over(turn: Turn, row: OpRow, to: Any) -> tuple[Any, Any]:
+    op = turn.plan_op(row)
+    if op.op != "ask":
+        raise Refused(f"`{op.op}` asks nobody, so it cannot be handed over")
+    before = asks.spelt(row) or op.to
+    probe = replace(op, to=to)
+    if row.state == "planned":
+        _plan_op(turn, row, probe)
+        return op.to, to
+    pairs = [list(pair) for pair in asks.addressed(turn, row, to)]
+    gone = [v for v in asks.voters(turn, row)]
+    row.data["to"] = pairs
+    row.data.setdefault("edited", {})["to"] = to
+    now = asks.voters(turn, row)
+    for who in gone:
+        if who not in now:
+            turn.settle_cards(row.path, f"handed over to {words.names(asks.spelt(row), turn.world)}", to=who)
+    row.data["asked"] = [w for w in row.data.get("asked", []) if w in now]
+    row.data["round"] = row.data.get("round", 0) + 1
+    row.rev += 1
+    asks.put(turn, row)
+    return before if len(before) != 1 else before[0], to
+
+
+def _window(turn: Turn, row: OpRow, within: Any) -> tuple[Any, Any]:
+    return _new_window(turn, row, {"within": text(within)})
+
+
+def _by(turn: Turn, row: OpRow, by: Any) -> tuple[Any, Any]:
+    return _new_window(turn, row, {"by": text(by)})
+
+
+def _new_window(turn: Turn, row: OpRow, new: dict[str, str]) -> tuple[Any, Any]:
+    op = turn.plan_op(row)
+    if turn.index.spec(op.op).window == "none":
+        raise Refused(f"`{op.op}` has no window")
+    before = row.data.get("edited", {}).get("within") or op.within or op.by or turn.world.workspace.ask_window
+    if row.state == "planned":
+        _plan_op(turn, row, replace(op, within=new.get("within"), by=new.get("by")))
+        return before, next(iter(new.values()))
+    kept = row.data.get("edited", {})
+    row.data["edited"] = {k: v for k, v in kept.items() if k not in ("within", "by")} | new
+    try:
+        due = waits.window(turn, row, waits.since(row))
+    except OpError:
+        row.data["edited"] = kept
+        raise
+    if due <= turn.now:
+        row.data["edited"] = kept
+        raise Refused(f"that window is over already: it would have ended at {words.clock(due, turn.world, turn.now)}")
+    if due - waits.since(row) > timedelta(days=400):
+        raise Refused("a window is 400 days at most")
+    if row.due is not None:
+        waits.open_window(turn, row, due)
+    return before, next(iter(new.values()))
+
+
+def _skip(turn: Turn, row: OpRow, _: Any) -> tuple[Any, Any]:
+    before = row.state
+    if row.data.get("unopened"):
+        raise Refused("its region has not opened yet; remove it instead")
+    if row.state == "waiting":
+        waits.withdraw(turn, row, "skipped")
+    row.state = "skipped"
+    row.data["error"] = "skipped by an edit"
+    row.rev += 1
+    order.close(turn, row)
+    return before, "skipped"
+
+
+def _withdraw(turn: Turn, row: OpRow, _: Any) -> tuple[Any, Any]:
+    waits.withdraw(turn, row, "withdrawn")
+    row.state = "cancelled"
+    row.data["reason"] = "withdrawn"
+    row.rev += 1
+    order.close(turn, row)
+    return "waiting", "cancelled"
+
+
+def _remove(turn: Turn, row: OpRow, _: Any) -> tuple[Any, Any]:
+    op = turn.plan_op(row)
+    plan = surgery.changed(turn.index.plan, row.place, surgery.removed)
+    if indexes_of(row.path):
+        raise Refused("an op inside a loop cannot be removed while it runs; skip it instead")
+    _check(turn, plan)
+    if not row.data.get("unopened"):
+        row.state = "cancelled"
+        row.data["reason"] = "removed"
+        order.close(turn, row)
+    # The index of this step keeps the op, so that what follows its end still finds it.
+    turn.step.plan = plan
+    return op.op, None
+
+
+def _replace(turn: Turn, row: OpRow, new: Any) -> tuple[Any, Any]:
+    op = turn.plan_op(row)
+    ops = _read_ops(turn, [new] if isinstance(new, dict) else new)
+    if len(ops) != 1:
+        raise Refused("one op replaces one op")
+    fresh = surgery.moved(ops[0], op.place, op.rank)
+    if fresh.id is None and op.id is not None:
+        fresh = replace(fresh, id=op.id)
+    _plan_op(turn, row, fresh)
+    return _told(op), _told(fresh)
+
+
+def _insert(turn: Turn, row: OpRow, new: Any) -> tuple[Any, Any]:
+    if indexes_of(row.path):
+        raise Refused("ops cannot be inserted inside a loop while it runs")
+    ops = _read_ops(turn, new)
+    plan = surgery.changed(turn.index.plan, row.place, surgery.inserted(ops))
+    _check(turn, plan)
+    known = set(turn.index.ops)
+    _use(turn, plan)
+    region = None if row.data.get("unopened") else turn.find_region(row.region)
+    if region is not None and region.state == "open":
+        fresh = [op for op in turn.region_plan(row.region).ops if op.place not in known]
+        for op in fresh:
+            path = f"{row.region}.{op.place[len(region.path) + 1:]}" if row.region else op.place
+            turn.add(OpRow(path=path, place=op.place, region=row.region, rank=op.rank, op=op.op, id=op.id))
+            region.unended += 1
+        for op in fresh:
+            order.count_needs(turn, turn.must(f"{row.region}.{op.place[len(region.path) + 1:]}" if row.region else op.place))
+        turn.touch_region(region)
+        turn.dirty.add(row.region)
+    elif region is not None:
+        raise Refused("its region has closed")
+    return None, [_told(op) for op in ops]
+
+
+def _accept(turn: Turn, row: OpRow, _: Any) -> tuple[Any, Any]:
+    late = row.data.get("late")
+    if not late:
+        raise Refused(f"there is no late answer to `{row.id or row.path}`")
+    branch = turn.find_region(f"{row.path}.onMiss")
+    if not row.open or branch is None or _effects_started(turn, branch.path):
+        raise Refused("the miss branch has done something already, so the late answer can no longer be accepted")
+    from bot.engine import failure
+
+    answer = late[-1]
+    choice = asks.pick(row.data["choices"], answer["answer"]) if row.data.get("choices") else None
+    if row.data.get("choices") and choice is None:
+        raise Refused(f"the late answer `{text(answer['answer'])}` is none of the choices")
+    row.data["accepted"] = answer
+    failure.stop_region(turn, branch, "the late answer was accepted")
+    row.state = "done"
+    row.value = choice["value"] if choice else answer["answer"]
+    row.has_value = True
+    row.by = answer["by"]
+    row.data["claim"] = "claimed"
+    row.data["stopped"] = True
+    row.data.pop("error", None)
+    turn.touch(row)
+    return "missed", row.value
+
+
+def _effects_started(turn: Turn, region: str) -> bool:
+    for row in turn.ops_in(region):
+        if row.started is not None and turn.index.spec(row.op).kind == "effect":
+            return True
+        if row.unclosed and any(_effects_started(turn, r.path) for r in turn.regions_of(row.path)):
+            return True
+    return False
+
+
+EDITS: tuple[Edit, ...] = (
+    Edit(name="handed over", key="to", summary="`{op}` is {after}'s now", apply=_hand_over, states=PENDING, addressee=True),
+    Edit(name="window", key="within", summary="the window of `{op}` is {after} now", apply=_window, states=PENDING,
+         addressee=True),
+    Edit(name="deadline", key="until", summary="`{op}` is due {after} now", apply=_by, states=PENDING, addressee=True),
+    Edit(name="skipped", key="skip", summary="`{op}` is skipped", apply=_skip, states=PENDING),
+    Edit(name="withdrawn", key="withdraw", summary="`{op}` is withdrawn", apply=_withdraw, states=frozenset({"waiting"})),
+    Edit(name="replaced", key="replace", summary="`{op}` is replaced", apply=_replace, states=frozenset({"planned"})),
+    Edit(name="removed", key="remove", summary="`{op}` is removed", apply=_remove, states=frozenset({"planned"})),
+    Edit(name="inserted", key="insert", summary="inserted after `{op}`", apply=_insert,
+         states=frozenset({"planned", "running", "waiting", "gated", "uncertain", "done", "failed", "missed", "skipped",
+                           "cancelled"})),
+    Edit(name="accepted", key="accept", summary="the late answer to `{op}` counts", apply=_accept,
+         states=frozenset({"missed"})),
+)
+
+
+def _run_edit(turn: Turn, fact: Edited, what: str) -> None:
+    run = turn.run
+    owner = fact.by.casefold() == run.owner.casefold() or fact.by in turn.world.policy.admins
+    if not owner:
+        raise Refused(f"only {words.called(run.owner, turn.world)}, who started the run, can do this")
+    before = run.state
+    match what:
+        case "cancel" if run.ended is None:
+            from bot.engine import failure
+
+            run.data["stopping"] = True
+            run.data.pop("held", None)
+            if run.state == "paused":
+                run.state = "running"
+            for path in ("", "onError"):
+                region = turn.find_region(path)
+                if region is not None and region.state != "closed":
+                    failure.stop_region(turn, region, "the run was cancelled")
+        case "pause" if run.state == "running":
+            run.state = "paused"
+        case "resume" if run.state == "paused":
+            run.state = "running"
+            turn.dirty.update(turn.rows.open_regions())
+        case "retry" if run.state == "failed":
+            reopening.reopen(turn)
+        case "cancel" | "pause" | "resume" | "retry":
+            raise Refused(f"the run is {run.state}")
+        case _:
+            raise Refused(f"`{what}` is no edit of a run; there are `cancel`, `pause`, `resume` and `retry`")
+    _record(turn, fact, "", what, before, run.state)
+    turn.reply(fact.by, f"Done: {what}.", accepted=True)
+
+
+# --- the edited plan -----------------------------------------------------------------------------------------------
+def _read_ops(turn: Turn, new: Any) -> tuple[Op, ...]:
+    import json
+
+    got = read(new if isinstance(new, str) else json.dumps(new, ensure_ascii=False), turn.index.catalog)
+    if got.problems or got.plan is None:
+        raise Refused("; ".join(p.message for p in got.problems) or "there is no op in it")
+    return got.plan.program.ops
+
+
+def _plan_op(turn: Turn, row: OpRow, op: Op) -> None:
+    """One planned op is another from now on."""
+    if indexes_of(row.path):
+        raise Refused("an op inside a loop cannot be changed before it starts; change it once it waits")
+    plan = surgery.changed(turn.index.plan, row.place, surgery.replaced(op))
+    _check(turn, plan)
+    _use(turn, plan)
+    if row.data.get("unopened"):
+        return
+    row.op, row.id = op.op, op.id
+    row.rev += 1
+    order.count_needs(turn, row)
+    turn.dirty.add(row.region)
+
+
+def _check(turn: Turn, plan: Plan) -> None:
+    problems = check_plan(plan, turn.index.catalog, turn.world, turn.run.names)
+    if problems:
+        raise Refused("; ".join(p.message for p in problems))
+
+
+def _use(turn: Turn, plan: Plan) -> None:
+    turn.index = indexing.build(plan, turn.index.catalog)
+    turn.step.plan = plan
+
+
+def _told(op: Op) -> dict[str, Any]:
+    """An op as the record tells it."""
+    told: dict[str, Any] = {"op": op.op, **({"id": op.id} if op.id else {})}
+    if op.to is not None:
+        told["to"] = op.to
+    if op.params:
+        told["params"] = dict(op.params)
+    return told

@@ -1,0 +1,211 @@
+"""Approvals before consequential effects, and doubts about effects that may have happened."""
+
+from __future__ import annotations
+
+import fnmatch
+from typing import Any
+
+from bot.domain.facts import Answered
+from bot.domain.record import OpRow
+from bot.domain.values import normalise, plain, text
+from bot.engine import asks, calls, failure, order, waits, words
+from bot.engine.turn import Turn
+
+APPROVAL_CHOICES = [{"label": "approve", "value": "approve"}, {"label": "decline", "value": "decline"}]
+DOUBT_CHOICES = [{"label": c, "value": c} for c in ("happened", "retry", "skip")]
+
+
+def approver(turn: Turn, row: OpRow) -> str | None | bool:
+    """Who approves this op by policy: a role or an email, None for nobody named, False where no approval is due."""
+    return approver_of(turn.index.catalog, turn.world, row.op, row.data.get("outside", False))
+
+
+def approver_of(catalog: Any, world: Any, op: str, outside: bool = False) -> str | None | bool:
+    policy = world.policy.approve
+    spec = catalog[op]
+    if policy is not None:
+        if op in policy:
+            return policy[op]
+        for pattern, who in policy.items():
+            if fnmatch.fnmatchcase(op, pattern):
+                return who
+        return False
+    if spec.tool and not spec.read_only and spec.destructive is not False:
+        return None
+    return None if op == "save" and outside else False
+
+
+def gate(turn: Turn, row: OpRow, params: dict[str, Any]) -> bool:
+    """Puts an approval before the effect where policy wants one. True: it waits there."""
+    who = approver(turn, row)
+    if who is False:
+        return False
+    people, alone = _approvers(turn, who if isinstance(who, str) else None)
+    row.state = "gated"
+    row.data["gate"] = {"kind": "approval", "to": people, "since": turn.now.isoformat(), "alone": alone,
+                        "named": who if isinstance(who, str) else None}
+    row.due = turn.now
+    turn.set_own(row, True)
+    due = waits.durations.due_within(turn.world.workspace.approval_window, turn.now, turn.world.workspace)
+    row.due = due
+    turn.timer(row.path, "gate", due)
+    shown = "\n".join(f"{key}: {text(value)}" for key, value in params.items())
+    owner = words.called(turn.run.owner, turn.world)
+    for person in people:
+        turn.deliver(row, "approval", person, {
+            "title": f"{owner} wants to run `{row.op}`" + (f" ({row.id})" if row.id else ""),
+            "text": shown, "params": plain(params), "buttons": [c["label"] for c in APPROVAL_CHOICES],
+            "reason": ["decline"],
+        })
+    turn.record("gated", row, to=people, params=plain(params))
+    return True
+
+
+def _approvers(turn: Turn, named: str | None) -> tuple[list[str], bool]:
+    """Who may decide: not the run's owner, unless nobody else can; and whether it came to that."""
+    owner = turn.run.owner
+    if named is None:
+        found = [p.email for p in turn.world.people]
+    elif named.startswith("role:"):
+        found = list(turn.world.roles.get(named[5:], ()))
+    else:
+        found = [named]
+    others = [who for who in found if who.casefold() != owner.casefold()]
+    if turn.world.policy.owner_may_approve:
+        others = found
+    if others:
+        return others, False
+    rest = [p.email for p in turn.world.people if p.email.casefold() != owner.casefold()]
+    if rest and named is None:
+        return rest, False
+    return [owner], True
+
+
+def doubt(turn: Turn, row: OpRow, why: str) -> None:
+    """Nobody can know whether the effect happened: its owner (and its approver) is asked."""
+    before = row.data.get("gate") or {}
+    people = list(dict.fromkeys([turn.run.owner, *([before["by"]] if before.get("by") else [])]))
+    row.state = "uncertain"
+    row.rev += 1
+    row.data["error"] = why
+    row.data["gate"] = {**before, "kind": "doubt", "to": people, "since": turn.now.isoformat()}
+    turn.set_own(row, True)
+    due = waits.durations.due_within(turn.world.workspace.approval_window, turn.now, turn.world.workspace)
+    row.due = due
+    turn.timer(row.path, "gate", due)
+    params = "\n".join(f"{key}: {text(value)}" for key, value in row.data.get("params", {}).items())
+    for person in people:
+        turn.deliver(row, "doubt", person, {
+            "title": f"Did `{row.op}`" + (f" ({row.id})" if row.id else "") + " happen?",
+            "text": f"{why}\n{params}".strip(), "buttons": [c["label"] for c in DOUBT_CHOICES],
+        })
+    turn.record("uncertain", row, why=why)
+
+
+def answered(turn: Turn, row: OpRow, fact: Answered) -> None:
+    """Someone decides an approval or settles a doubt."""
+    gate_data = row.data["gate"]
+    who = fact.by or fact.conversation or ""
+    allowed = [p for p in gate_data["to"] if p.casefold() == who.casefold()]
+    doubtful = gate_data["kind"] == "doubt"
+    if not allowed:
+        owner = "You started this run, so your word does not count here. " if who == turn.run.owner and not doubtful else ""
+        what = "question" if doubtful else "approval"
+        turn.reply(who, f"{owner}This {what} is for {words.names(gate_data['to'], turn.world)}. Nothing changed.", status=403)
+        return
+    picked = asks.pick(DOUBT_CHOICES if doubtful else APPROVAL_CHOICES, fact.value)
+    if picked is None and doubtful and isinstance(fact.value, dict) and "happened" in fact.value:
+        _happened(turn, row, allowed[0], normalise(fact.value["happened"]))
+        return
+    if picked is None:
+        choices = DOUBT_CHOICES if doubtful else APPROVAL_CHOICES
+        turn.reply(who, f"`{text(fact.value)}` is none of the choices: {words.ticked(c['label'] for c in choices)}. "
+                        "Nothing changed.", status=422)
+        return
+    if doubtful:
+        _settle_doubt(turn, row, allowed[0], picked["value"], fact.reason)
+    else:
+        _decide(turn, row, allowed[0], picked["value"], fact.reason)
+
+
+def _decide(turn: Turn, row: OpRow, who: str, choice: str, reason: str | None) -> None:
+    name = words.called(who, turn.world)
+    if choice == "decline" and not (reason and reason.strip()):
+        turn.reply(who, "A decline needs a reason, so that its owner knows what to change. Nothing changed.", status=422)
+        return
+    row.data["gate"].update({"by": who, "choice": choice, "at": turn.now.isoformat(),
+                             **({"reason": reason} if reason else {})})
+    row.due = None
+    turn.timer(row.path, "gate", None)
+    turn.touch(row)
+    turn.record("approved" if choice == "approve" else "declined", row, by=who, reason=reason)
+    turn.settle_cards(row.path, f"{name} chose `{choice}`")
+    turn.reply(who, f"Your `{choice}` is in.", accepted=True)
+    if choice == "approve":
+        row.state = "running"
+        calls.launch(turn, row)
+    else:
+        failure.fail(turn, row, f"declined by {name}: {reason}", final=True)
+
+
+def _settle_doubt(turn: Turn, row: OpRow, who: str, choice: str, reason: str | None) -> None:
+    turn.record("doubt settled", row, by=who, choice=choice)
+    turn.reply(who, f"Your `{choice}` is in.", accepted=True)
+    if choice == "happened":
+        _happened(turn, row, who, normalise(reason) if reason else None, replied=True)
+        return
+    _doubt_over(turn, row, who, choice)
+    if choice == "skip":
+        row.state = "skipped"
+        row.data["error"] = f"skipped by {words.called(who, turn.world)}"
+        _close(turn, row)
+    elif row.data.get("detached") or row.data.get("stopped"):
+        row.state = "cancelled"
+        _close(turn, row)
+    else:
+        row.state = "running"
+        row.attempt += 1
+        row.rev += 1
+        calls.launch(turn, row)
+
+
+def _happened(turn: Turn, row: OpRow, who: str, value: Any, *, replied: bool = False) -> None:
+    if not replied:
+        turn.reply(who, "Your `happened` is in.", accepted=True)
+    _doubt_over(turn, row, who, "happened")
+    row.data.pop("error", None)
+    if row.data.get("detached"):
+        row.state, row.value, row.has_value, row.by = "done", value, True, who
+        turn.touch(row)
+        return
+    order.finish(turn, row, value, by=who)
+
+
+def _doubt_over(turn: Turn, row: OpRow, who: str, choice: str) -> None:
+    row.data["gate"].update({"by": who, "choice": choice})
+    row.due = None
+    turn.timer(row.path, "gate", None)
+    turn.settle_cards(row.path, f"{words.called(who, turn.world)} chose `{choice}`")
+    turn.touch(row)
+
+
+def _close(turn: Turn, row: OpRow) -> None:
+    if row.data.get("detached"):
+        row.ended = turn.now
+        turn.touch(row)
+    else:
+        order.close(turn, row)
+
+
+def silent(turn: Turn, row: OpRow) -> None:
+    """The window of an approval or a doubt is over."""
+    doubtful = row.data["gate"]["kind"] == "doubt"
+    turn.settle_cards(row.path, "no answer in time")
+    window = turn.world.workspace.approval_window
+    if row.data.get("detached"):
+        row.state = "failed"
+        row.data["error"] = "unknown whether it happened"
+        turn.touch(row)
+        return
+    failure.fail(turn, row, "unknown whether it happened" if doubtful else f"declined: no answer within {window}",
+                 final=True)
