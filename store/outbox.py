@@ -1,0 +1,165 @@
+"""What must go out: deliveries to people and conversations, calls of tools, agents and the sandbox."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from bot.domain.changes import Call, Delivery, Settled
+from bot.domain.values import dump, load
+from store.dialect import Statement, Transaction, b, instant, micros
+from store.tables import call, delivery, element
+
+_ADD = Statement(lambda insert: insert(delivery).values({c.name: b(c.name) for c in delivery.c if c.name != "seq"})
+                 .on_conflict_do_nothing())
+_DELIVERY = tuple(delivery.c[n] for n in ("seq", "id", "run", "path", "attempt", "kind", "to", "card", "at", "opens", "token",
+                                          "state", "channel", "conversation", "ref", "outcome", "shown", "error", "done"))
+_QUEUED = Statement(sa.select(*_DELIVERY).where(delivery.c.state.in_(
+    [sa.literal_column("'queued'"), sa.literal_column("'sent'")])).order_by(delivery.c.seq).limit(b("most")))
+_STALE = Statement(sa.select(*_DELIVERY).where(delivery.c.outcome.is_not(None), delivery.c.shown == sa.literal_column("0"))
+                   .order_by(delivery.c.seq).limit(b("most")))
+_BY_TOKEN = Statement(sa.select(*_DELIVERY).where(delivery.c.token == b("token"), delivery.c.token.is_not(None)))
+_SENT = Statement(sa.update(delivery).where(delivery.c.seq == b("seq_"))
+                  .values(state="sent", channel=b("channel"), conversation=b("conversation")))
+_DONE = Statement(sa.update(delivery).where(delivery.c.seq == b("seq_"))
+                  .values(state=b("state"), ref=b("ref"), error=b("error"), done=b("done"),
+                          channel=sa.func.coalesce(b("channel"), delivery.c.channel),
+                          conversation=sa.func.coalesce(b("conversation"), delivery.c.conversation)))
+_SHOWN = Statement(sa.update(delivery).where(delivery.c.seq == b("seq_")).values(shown=1))
+_SETTLE = Statement(sa.update(delivery).where(delivery.c.ws == b("ws"), delivery.c.run == b("run"), delivery.c.path == b("path"),
+                                              delivery.c.token.is_not(None), delivery.c.outcome.is_(None))
+                    .values(outcome=b("outcome"), shown=0))
+_SETTLE_TO = Statement(sa.update(delivery).where(delivery.c.ws == b("ws"), delivery.c.run == b("run"),
+                                                 delivery.c.path == b("path"), delivery.c.to == b("to_"),
+                                                 delivery.c.token.is_not(None), delivery.c.outcome.is_(None))
+                       .values(outcome=b("outcome"), shown=0))
+_CALL = tuple(call.c[n] for n in ("run", "path", "attempt", "kind", "n", "body", "at", "state", "idempotent", "timeout_ms", "sent"))
+_ADD_CALL = Statement(lambda insert: insert(call).values({c.name: b(c.name) for c in call.c}).on_conflict_do_nothing())
+_OPEN_CALLS = Statement(sa.select(*_CALL).where(call.c.ws == b("ws"), call.c.state.in_(
+    [sa.literal_column("'queued'"), sa.literal_column("'sent'")])).order_by(call.c.at, call.c.run, call.c.path, call.c.n)
+    .limit(b("most")))
+_MINE = (call.c.ws == b("ws"), call.c.run == b("run"), call.c.path == b("path"), call.c.attempt == b("attempt_"),
+         call.c.kind == b("kind_"), call.c.n == b("n_"))
+_CALL_SENT = Statement(sa.update(call).where(*_MINE, call.c.state == "queued").values(state="sent", sent=b("at_")))
+_CALL_DONE = Statement(sa.update(call).where(*_MINE).values(state="done", done=b("at_"), body="{}"))
+_DROP = Statement(sa.update(call).where(call.c.ws == b("ws"), call.c.run == b("run"), call.c.path == b("path"),
+                                        call.c.state.in_(("queued", "sent"))).values(state="dropped"))
+_ADD_ELEMENT = Statement(lambda insert: insert(element).values({c.name: b(c.name) for c in element.c}).on_conflict_do_nothing())
+_ELEMENTS = Statement(sa.select(element.c.at, element.c.value).where(element.c.ws == b("ws"), element.c.run == b("run"),
+                                                                    element.c.path == b("path"), element.c.attempt == b("attempt")))
+
+
+def put(tx: Transaction, run_id: str, deliveries: list[Delivery], settled: list[Settled], calls: list[Call],
+        dropped: list[str]) -> None:
+    """Writes what a step sends: cards that end first, so that a card put again for the same op stays open."""
+    for change in settled:
+        mine = {"ws": tx.ws, "run": run_id, "path": change.path, "outcome": change.outcome}
+        if change.to is None:
+            _SETTLE.run(tx, mine)
+        else:
+            _SETTLE_TO.run(tx, {**mine, "to_": change.to})
+    for row in deliveries:
+        _ADD.run(tx, {"ws": tx.ws, "id": row.id, "run": run_id, "path": row.path, "attempt": row.attempt, "kind": row.kind,
+                      "to": row.to, "card": json.dumps(row.card, ensure_ascii=False, separators=(",", ":")),
+                      "at": micros(row.at), "opens": int(row.opens), "token": row.token, "state": "queued", "channel": None,
+                      "conversation": None, "ref": None, "outcome": None, "shown": 0, "error": None, "done": None})
+    for path in dropped:
+        _DROP.run(tx, {"ws": tx.ws, "run": run_id, "path": path})
+    for work in calls:
+        _ADD_CALL.run(tx, {"ws": tx.ws, "run": run_id, "path": work.path, "attempt": work.attempt, "kind": work.kind,
+                           "n": work.n, "body": dump(work.body), "at": micros(work.at), "state": "queued",
+                           "idempotent": int(work.idempotent), "timeout_ms": int(work.timeout_s * 1000), "sent": None,
+                           "done": None})
+
+
+def _delivery(g: tuple[Any, ...]) -> dict[str, Any]:
+    names = ("seq", "id", "run", "path", "attempt", "kind", "to", "card", "at", "opens", "token", "state", "channel",
+             "conversation", "ref", "outcome", "shown", "error", "done")
+    row = dict(zip(names, g, strict=True))
+    row["card"] = json.loads(row["card"])
+    row["at"] = instant(row["at"])
+    row["done"] = instant(row["done"])
+    return row
+
+
+def queued(tx: Transaction, most: int = 200) -> list[dict[str, Any]]:
+    """Deliveries that have not been accepted, in the order of their commit."""
+    return [_delivery(g) for g in _QUEUED.all(tx, {"most": most})]
+
+
+def stale(tx: Transaction, most: int = 200) -> list[dict[str, Any]]:
+    """Cards whose outcome the platform does not show yet."""
+    return [_delivery(g) for g in _STALE.all(tx, {"most": most})]
+
+
+def by_token(tx: Transaction, token: str) -> dict[str, Any] | None:
+    got = _BY_TOKEN.one(tx, {"token": token})
+    return _delivery(got) if got else None
+
+
+def mark_sent(tx: Transaction, seq: int, channel: str, conversation: str) -> None:
+    """Before the socket is touched."""
+    _SENT.run(tx, {"seq_": seq, "channel": channel, "conversation": conversation})
+
+
+def mark_done(tx: Transaction, seq: int, at: datetime, *, ref: str | None = None, error: str | None = None,
+              channel: str | None = None, conversation: str | None = None) -> None:
+    _DONE.run(tx, {"seq_": seq, "state": "failed" if error else "delivered", "ref": ref, "error": error, "done": micros(at),
+                   "channel": channel, "conversation": conversation})
+
+
+def mark_shown(tx: Transaction, seq: int) -> None:
+    _SHOWN.run(tx, {"seq_": seq})
+
+
+def find(tx: Transaction, *, run_id: str | None = None, job_runs: list[str] | None = None, to: str | None = None,
+         open_cards: bool = False, after: int = 0, limit: int = 2000) -> list[dict[str, Any]]:
+    """Deliveries, oldest first."""
+    query = sa.select(*_DELIVERY).where(delivery.c.ws == tx.ws, delivery.c.seq > after).order_by(delivery.c.seq).limit(limit)
+    if run_id is not None:
+        query = query.where(delivery.c.run == run_id)
+    if job_runs is not None:
+        query = query.where(delivery.c.run.in_(job_runs))
+    if to is not None:
+        query = query.where(delivery.c.to == to)
+    if open_cards:
+        query = query.where(delivery.c.token.is_not(None), delivery.c.outcome.is_(None))
+    return [_delivery(tuple(g)) for g in tx.connection.execute(query)]
+
+
+def _call(g: tuple[Any, ...]) -> dict[str, Any]:
+    return {"run": g[0], "path": g[1], "attempt": g[2], "kind": g[3], "n": g[4], "body": load(g[5]), "at": instant(g[6]),
+            "state": g[7], "idempotent": bool(g[8]), "timeout_s": g[9] / 1000, "sent": instant(g[10])}
+
+
+def open_calls(tx: Transaction, most: int = 500) -> list[dict[str, Any]]:
+    """Work that has not ended, in the order it was asked for."""
+    return [_call(g) for g in _OPEN_CALLS.all(tx, {"ws": tx.ws, "most": most})]
+
+
+def _key(tx: Transaction, work: dict[str, Any]) -> dict[str, Any]:
+    return {"ws": tx.ws, "run": work["run"], "path": work["path"], "attempt_": work["attempt"], "kind_": work["kind"],
+            "n_": work["n"]}
+
+
+def call_sent(tx: Transaction, work: dict[str, Any], at: datetime) -> bool:
+    """Marks a call as begun, before it is; False where somebody else has it or it was dropped."""
+    return _CALL_SENT.run(tx, {**_key(tx, work), "at_": micros(at)}).rowcount == 1
+
+
+def call_done(tx: Transaction, work: dict[str, Any], at: datetime) -> None:
+    _CALL_DONE.run(tx, {**_key(tx, work), "at_": micros(at)})
+
+
+def add_elements(tx: Transaction, work: dict[str, Any], answers: list[tuple[int, Any]]) -> None:
+    """Saves answers of an `each` as they come."""
+    _ADD_ELEMENT.many(tx, [{"ws": tx.ws, "run": work["run"], "path": work["path"], "attempt": work["attempt"], "at": at,
+                            "value": dump(value)} for at, value in answers])
+
+
+def elements(tx: Transaction, work: dict[str, Any]) -> dict[int, Any]:
+    found = _ELEMENTS.all(tx, {"ws": tx.ws, "run": work["run"], "path": work["path"], "attempt": work["attempt"]})
+    return {g[0]: load(g[1]) for g in found}

@@ -1,0 +1,48 @@
+"""One step of a run, written: everything a fact changes, in the transaction that is open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from bot.domain.changes import Step
+from bot.domain.ids import digest
+from store import history, inbox, ops, outbox, runs, waits
+from store.dialect import Transaction
+
+
+def write(tx: Transaction, step: Step, plan_text: Callable[[Any], str]) -> None:
+    """Writes a step's rows. `plan_text` gives the stored form of an edited plan."""
+    run = step.run
+    assert run is not None
+    had_more = run.data.get("more") is not None
+    for change in step.cancelled:
+        for child in runs.children_below(tx, run.id, change.path):
+            run.data.setdefault("orphans", []).append(child)
+        ops.cancel_under(tx, run.id, change)
+    ops.put_regions(tx, run.id, step.regions)
+    ops.put_ops(tx, run.id, step.ops)
+    waits.put(tx, run.id, step.timers, step.waits, step.disarmed, step.endpoints)
+    outbox.put(tx, run.id, step.deliveries, step.settled, step.calls, step.dropped_calls)
+    inbox.take(tx, run.id, step.taken)
+    history.bind(tx, run.job, run.id, step.bound)
+    history.append(tx, run, step.entries)
+    if step.plan is not None:
+        body = plan_text(step.plan)
+        run.plan = digest(body)
+        runs.add_plan(tx, run.plan, body, None, None)
+    if had_more:
+        runs.remember_more(tx, run.id)
+    elif step.more is None:
+        pass
+    if step.ended:
+        waits.drop_run(tx, run.id)
+    run.rev += 1
+    runs.put(tx, run)
+
+
+def empty(step: Step) -> bool:
+    """Nothing of the step needs writing: the fact was stale, or only deserved a reply."""
+    return not (step.ops or step.regions or step.deliveries or step.settled or step.calls or step.timers or step.waits
+                or step.disarmed or step.cancelled or step.bound or step.taken or step.entries or step.plan
+                or step.dropped_calls or step.ended or step.more)

@@ -1,0 +1,90 @@
+"""The database: one plain function is one transaction. Nothing in here awaits anything."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+from store.dialect import Transaction, engine_for
+
+T = TypeVar("T")
+
+
+class Database:
+    """An engine and its transactions. `write(f, …)` runs `f(tx, …)` and commits; an exception rolls back.
+
+    On SQLite writers take turns in this process by a lock, before the file's own."""
+
+    def __init__(self, url: str, *, ws: int = 1) -> None:
+        self.url = url
+        self.ws = ws
+        self.engine: sa.Engine = engine_for(url)
+        self.sqlite = self.engine.dialect.name == "sqlite"
+        self.memory = self.sqlite and self.engine.url.database in (None, "", ":memory:")
+        self._writer = threading.RLock()
+        self._reads = self.engine.execution_options(sqlite_begin="deferred")
+
+    def write(self, f: Callable[..., T], *args: Any) -> T:
+        if not self.sqlite:
+            with self.engine.begin() as connection:
+                return f(Transaction(connection, self.ws), *args)
+        with self._writer, self.engine.begin() as connection:
+            return f(Transaction(connection, self.ws), *args)
+
+    def read(self, f: Callable[..., T], *args: Any) -> T:
+        if self.memory:
+            return self.write(f, *args)
+        with self._reads.begin() as connection:
+            return f(Transaction(connection, self.ws), *args)
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    def create(self) -> None:
+        """Makes the tables of a database in memory; files and servers are brought up by `upgrade`."""
+        from store.tables import metadata
+
+        metadata.create_all(self.engine)
+
+
+def upgrade(url: str) -> None:
+    """Brings a database to this release's tables (alembic's head)."""
+    from alembic import command
+
+    _make_folder(url)
+    command.upgrade(alembic_config(url), "head")
+
+
+def check(url: str) -> str | None:
+    """None where the database has this release's tables, else what it has."""
+    from alembic.runtime.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+
+    engine = engine_for(url)
+    try:
+        with engine.connect() as connection:
+            here = MigrationContext.configure(connection).get_current_revision()
+    finally:
+        engine.dispose()
+    head = ScriptDirectory.from_config(alembic_config(url)).get_current_head()
+    return None if here == head else (here or "no tables")
+
+
+def alembic_config(url: str) -> Any:
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.set_main_option("sqlalchemy.url", url.replace("%", "%%"))
+    config.attributes["url"] = url
+    return config
+
+
+def _make_folder(url: str) -> None:
+    database = sa.make_url(url).database
+    if url.startswith("sqlite") and database and database != ":memory:":
+        Path(database).parent.mkdir(parents=True, exist_ok=True)
