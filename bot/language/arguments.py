@@ -85,9 +85,21 @@ def put(given: Arguments, key: str, start: int, end: int, value: Node) -> None:
     into[key] = Member(key=key, start=start, end=end, value=value)
 
 
+def holds_own(spec: OpSpec | None) -> bool:
+    """Whether a block's `params` are the op's own ones together: of tools, unless one is called so."""
+    return spec is None or (spec.tool and "params" not in (spec.schema or {}).get("properties", {}))
+
+
+def field_of(spec: OpSpec | None, key: str) -> bool:
+    """Whether `key: …` on this op's line is a field of the op, or a parameter of `run` itself."""
+    return _is_own(spec, key)
+
+
 def _is_own(spec: OpSpec | None, key: str) -> bool:
     if spec is None:
         return False
+    if key == "inputs":
+        return spec.name == "run" or not spec.tool
     if spec.tool:
         return key in spec.fields and key not in (spec.schema or {}).get("properties", {})
     if spec.name == "run":
@@ -216,10 +228,10 @@ def _value(given: Arguments, key: str, keyword: Word) -> Node | None:
         return words.plain(word)
     if key == "after" and is_field:
         return _names(given, word)
+    if key in ("by", "at") and not word.quoted and (is_field or (spec and not spec.tool)):
+        word = _moment(given, word)
     if word.lone is not None:
         return words.bound(word.lone.text, word.start, word.end, 1)
-    if key in ("by", "at") and not word.quoted and (is_field or (spec and not spec.tool)):
-        return words.literal(_moment(given, word))
     if spec is not None and not spec.tool and spec.expects.get(key) == "list" and keyword.raw == key:
         return _bound(given, word, Arg(name=key, kind="value"))
     if is_field and key not in ("retry",) or word.quoted:

@@ -490,7 +490,10 @@ def _parameters(reader: _Reader, fence: tuple[int, int], given: arguments.Argume
             )
             return
         for key, member in root.members.items():
-            arguments.put(given, key, member.start, member.end, member.value)
+            if key == "params" and member.value.kind == "object" and arguments.holds_own(given.spec):
+                given.params.update(member.value.members)
+            else:
+                arguments.put(given, key, member.start, member.end, member.value)
 
 
 def _below(reader: _Reader, item: Item, node: Node, spec: OpSpec | None, name: str, depth: int) -> None:

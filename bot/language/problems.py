@@ -70,9 +70,7 @@ def did_you_mean(names: Sequence[str]) -> str | None:
 
 def width(text: str) -> int:
     """Columns on a terminal: wide characters take two, combining ones none."""
-    return sum(
-        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text
-    )
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def _fold(word: str) -> str:

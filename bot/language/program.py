@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from bot.domain.plan import Input, Trigger
+from bot.domain.plan import Input, Plan, Retry, Trigger
 from bot.domain.values import type_of
 from bot.language.problems import Problem, did_you_mean, nearest
 from bot.language.refs import NAME
@@ -117,3 +117,45 @@ def _trigger(node: Node, problems: list[Problem]) -> Trigger | None:
     given: dict[str, Any] = node.plain()
     given["as_"] = given.pop("as", None)
     return Trigger(**given)
+
+
+def head(plan: Plan) -> dict[str, Any]:
+    """What stands around the ops, as data, without the program and its `onError`."""
+    out: dict[str, Any] = {}
+    for key, value in (("name", plan.name), ("title", plan.title), ("within", plan.within)):
+        if value is not None:
+            out[key] = value
+    if plan.inputs is not None:
+        out["inputs"] = {given.name: _declared(given) for given in plan.inputs}
+    if plan.on:
+        out["on"] = [_fired(trigger) for trigger in plan.on]
+    for key, value in (("overlap", plan.overlap), ("key", plan.key)):
+        if value is not None:
+            out[key] = value
+    return out
+
+
+def retry(given: Retry) -> dict[str, Any]:
+    """`retry` as data."""
+    out: dict[str, Any] = {"max": given.max, "backoff": given.backoff}
+    return out if given.max_delay is None else {**out, "maxDelay": given.max_delay}
+
+
+def _declared(given: Input) -> dict[str, Any]:
+    out: dict[str, Any] = {"type": given.type}
+    if given.has_default:
+        out["default"] = given.default
+    if given.choices:
+        out["choices"] = list(given.choices)
+    if given.of is not None:
+        out["of"] = given.of
+    if given.secret:
+        out["secret"] = True
+    if given.description is not None:
+        out["description"] = given.description
+    return out
+
+
+def _fired(trigger: Trigger) -> dict[str, Any]:
+    fields = ("every", "zone", "event", "where", "as_", "command", "script")
+    return {key.rstrip("_"): value for key in fields if (value := getattr(trigger, key)) is not None}

@@ -304,8 +304,10 @@ def calls_agent(op: Op, spec: OpSpec | None) -> bool:
         return False
     if op.to is None:
         return True
-    return any(isinstance(to, str) and (to == "agent" or to.startswith("agent:"))
-               for to in (op.to if isinstance(op.to, list) else [op.to]))
+    return any(
+        isinstance(to, str) and (to == "agent" or to.startswith("agent:"))
+        for to in (op.to if isinstance(op.to, list) else [op.to])
+    )
 
 
 def uses(op: Op, spec: OpSpec | None) -> Iterator[Use]:
@@ -352,8 +354,16 @@ def _templates(name: str, value: Any) -> Iterator[Use]:
     if value is None or isinstance(value, (bool, int, float)):
         return
     for keys, ref in references(value):
-        yield Use(name, keys, (ref.name, *_static(ref.steps)), ref.start, ref.end, "ref", ref.optional,
-                  bool(ref.steps) and ref.steps[-1].optional)
+        yield Use(
+            name,
+            keys,
+            (ref.name, *_static(ref.steps)),
+            ref.start,
+            ref.end,
+            "ref",
+            ref.optional,
+            bool(ref.steps) and ref.steps[-1].optional,
+        )
 
 
 def _static(steps: tuple[Step, ...]) -> Iterator[str | int]:
