@@ -1,0 +1,237 @@
+"""Notes: what is worth knowing before a run starts, and refuses nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from bot.domain.plan import Op
+from bot.language import addressees, cel, durations
+from bot.language.check.context import Checking, Span, literal_texts, streams_of
+from bot.language.check.preflight import writes
+from bot.language.problems import Note
+from bot.language.refs import has_refs
+from bot.language.scope import calls_agent
+
+
+def notes(c: Checking) -> list[Note]:
+    """Everything worth a note, in order of place."""
+    found = [*_overtaking(c), *_early_windows(c), *_unused(c), *_unhandled(c), *_streams(c), *_holidays(c), *_reach(c)]
+    return sorted(dict.fromkeys(found), key=lambda note: note.start)
+
+
+def _note(span: Span, code: str, message: str) -> Note:
+    return Note(start=span[0], end=max(span[1], span[0] + 1), code=code, message=message)
+
+
+def _asks_person(op: Op, c: Checking) -> bool:
+    return op.op == "ask" and not calls_agent(op, c.catalog.get(op.op))
+
+
+def _overtaking(c: Checking) -> Iterator[Note]:
+    """Effects below a person's ask that do not wait for it, in the same region."""
+    for scope in c.scopes.scopes.values():
+        asks: list[str] = []
+        after: dict[str, frozenset[str]] = {}
+        for op in scope.region.ops:
+            follows = _follows(c, op, after)
+            after[op.place] = follows | {op.place}
+            if _asks_person(op, c):
+                asks.append(op.place)
+                continue
+            starts = [effect for effect in _effects(c, op) if asks]
+            if not starts:
+                continue
+            free = [ask for ask in asks if ask not in follows]
+            who = [f"{_who(c, c.scopes.ops[ask])}" for ask in free]
+            for effect in starts if free else ():
+                yield _note(c.name(effect), "starts-without-waiting",
+                            f"starts without waiting for {_and(who)}: {c.scopes.ops[effect].id or c.scopes.ops[effect].op}")  # fmt: skip
+
+
+def _follows(c: Checking, op: Op, after: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """The ops of the same region that must have ended before `op` starts, or, in its regions, what follows them."""
+    found: frozenset[str] = frozenset()
+    for need in c.scopes.needs(op.place):
+        for binder in need.binders[:1]:
+            found |= after.get(binder, frozenset())
+    return found
+
+
+def _effects(c: Checking, op: Op) -> Iterator[str]:
+    """The writes and the messages to customers that start when `op` does, or inside it."""
+    spec = c.catalog.get(op.op)
+    if spec is None:
+        return
+    if writes(op, spec) or spec.channel is not None or (op.op == "say" and _to_customer(op)):
+        yield op.place
+    for name, region in op.inner():
+        if name not in ("onMiss", "onError"):
+            for inner in region.ops:
+                yield from _effects(c, inner)
+
+
+def _to_customer(op: Op) -> bool:
+    to = op.to if isinstance(op.to, list) else [op.to]
+    return any(isinstance(t, str) and (t.startswith("$customer") or t.partition(":")[0] in ("line", "telegram", "slack", "web"))
+               for t in to)  # fmt: skip
+
+
+def _who(c: Checking, op: Op) -> str:
+    names: list[str] = []
+    for to in op.to if isinstance(op.to, list) else [op.to]:
+        try:
+            (who,) = addressees.find(str(to), c.world)
+        except ValueError:
+            names.append(str(to))
+            continue
+        names.append(c.world.name_of(who.ref) if who.kind == "person" else f"role:{who.ref}" if who.kind == "role" else who.ref)
+    return " or ".join(names)
+
+
+def _and(names: list[str]) -> str:
+    names = list(dict.fromkeys(names))
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _early_windows(c: Checking) -> Iterator[Note]:
+    """Expectations that are judged against an answer, and whose window starts before it."""
+    for place, op, _ in c.ops():
+        if op.op != "expect" or op.after or set(streams_of(op)) == {"clock"}:
+            continue
+        region = c.scopes.scope_of[place].region
+        at = c.scopes.position[place]
+        above = region.ops[at - 1] if at else None
+        if above is None or not _asks_person(above, c) or any(n.binders[0] == above.place for n in c.scopes.needs(place)):
+            continue
+        called = above.id or "the ask above"
+        follow = f"; `after {above.id}` starts it then" if above.id and c.markdown(place) else (
+            f"; `after: \"{above.id}\"` starts it then" if above.id else "")  # fmt: skip
+        yield _note(c.name(place), "window-before-answer",
+                    f"the window starts at once, before {_who(c, above)} answers `{called}`{follow}")  # fmt: skip
+
+
+def _unused(c: Checking) -> Iterator[Note]:
+    """Names that nothing below mentions, of ops that do nothing else."""
+    used: set[str] = set()
+    for place in c.scopes.ops:
+        for use in c.scopes.uses(place):
+            used.add(use.name.removesuffix("?").partition(".")[0])
+            if use.name == "ops" and len(use.path) > 1:
+                used.add(str(use.path[1]))
+    lasts = {region.ops[-1].place for region, owner in c.plan.regions() if owner is not None and region.ops}
+    for place, op, spec in c.ops():
+        if op.id is None or op.id in used or not spec.binds or place in lasts:
+            continue
+        if _only_computes(op, spec.read_only, spec.tool, spec.agent):
+            yield _note(c.ident(place), "name-never-used", f"`{op.id}` is bound and never used")
+
+
+def _only_computes(op: Op, read_only: bool, tool: bool, agent: bool) -> bool:
+    if tool:
+        return read_only
+    return op.op in ("core.let", "core.transform", "glob", "list", "read", "lines", "chunk", "keep", "drop", "first",
+                     "count") or agent  # fmt: skip
+
+
+def _unhandled(c: Checking) -> Iterator[Note]:
+    """Choices that no condition below asks for, where some of the same ask are asked for."""
+    for place, op, _ in c.ops():
+        choices = op.params.get("choices")
+        if op.op != "ask" or op.id is None or not isinstance(choices, list) or has_refs(choices) or op.params.get("need"):
+            continue
+        asked, otherwise = _compared(c, op.id)
+        values = [_bound(choice) for choice in choices]
+        left = [v for v in values if isinstance(v, str) and v not in asked]
+        if asked and not otherwise and left:
+            yield _note(c.ident(place), "choice-unhandled",
+                        f"nothing below asks for {_and([f'`{v}`' for v in left])} of `{op.id}`")  # fmt: skip
+
+
+def _bound(choice: object) -> object:
+    return choice.get("value", choice.get("label")) if isinstance(choice, Mapping) else choice
+
+
+def _compared(c: Checking, name: str) -> tuple[set[str], bool]:
+    """The texts that `name` is compared with, and whether the name is used in another way or has an `else`."""
+    asked: set[str] = set()
+    otherwise = False
+    for place, op, spec in c.ops():
+        for use in c.scopes.uses(place):
+            if use.name != name or use.how == "after":
+                continue
+            text = op.params.get(use.field)
+            if use.how != "cel" or not isinstance(text, str) or len(use.path) > 1:
+                otherwise = True
+                continue
+            compared = _literals(cel.parse(text).tree, name)
+            asked |= compared
+            otherwise = otherwise or not compared or (op.op == "core.if" and "else" in op.regions) or spec.name != "core.if"
+    return asked, otherwise
+
+
+def _literals(tree: cel.Tree, name: str) -> set[str]:
+    found: set[str] = set()
+    stack: list[cel.Tree] = [tree]
+    while stack:
+        match stack.pop():
+            case cel.Binary("==", cel.Ident(n), cel.Literal(str() as v)) | cel.Binary("==", cel.Literal(str() as v), cel.Ident(n)):
+                if n == name:
+                    found.add(v)
+            case cel.Binary("in", cel.Ident(n), cel.ListOf(items)):
+                if n == name:
+                    found |= {i.value for i in items if isinstance(i, cel.Literal) and isinstance(i.value, str)}
+            case cel.Binary("&&" | "||", left, right):
+                stack += [left, right]
+            case _:
+                pass
+    return found
+
+
+def _streams(c: Checking) -> Iterator[Note]:
+    for place, op, _ in c.ops():
+        if op.op != "expect":
+            continue
+        for text, span in literal_texts(c, place, "evidence", op.params.get("evidence")):
+            stream = c.world.streams.get(text)
+            if stream is None or stream.chat:
+                continue
+            if stream.last is None and c.world.channels is not None:
+                yield _note(span, "stream-silent", f"`{text}` has never sent anything")
+            free = op.from_ is None and op.params.get("where") is None
+            if free and stream.scope == "workspace" and not (c.world.customer or {}).get("id"):
+                what = text.rpartition(".")[2].replace("_", " ")
+                yield _note(span, "anyone-settles", f"any event on `{text}` by anyone settles this ({what}): "
+                            "`from` or `where` would narrow it")  # fmt: skip
+
+
+def _holidays(c: Checking) -> Iterator[Note]:
+    if not c.world.workspace.holidays:
+        return
+    for place, op, _ in c.ops():
+        for field, text in (("within", op.within), ("by", op.by)):
+            if text is None or has_refs(text):
+                continue
+            try:
+                due = (durations.due_within if field == "within" else durations.due_by)(text, c.now, c.world.workspace)
+            except ValueError:
+                continue
+            if durations.is_holiday(due, c.world.workspace):
+                day = due.astimezone(durations.zone(c.world.workspace)).date().isoformat()
+                yield _note(c.span(place, field), "window-on-holiday", f"`{text}` ends on {day}, a holiday")
+
+
+def _reach(c: Checking) -> Iterator[Note]:
+    """Addressees that no channel knows; in rehearsal everyone can be reached."""
+    if c.world.channels is None:
+        return
+    for place, op, _ in c.ops():
+        for text, span in literal_texts(c, place, "to", op.to):
+            try:
+                (who,) = addressees.find(text, c.world)
+            except ValueError:
+                continue
+            emails = c.world.roles.get(who.ref, ()) if who.kind == "role" else (who.ref,) if who.kind == "person" else ()
+            for email in emails:
+                person = c.world.person(email)
+                if person is not None and not set(person.identities) & (c.world.channels | {"web"}):
+                    yield _note(span, "addressee-unreachable", f"{person.name} has no identity on a channel that is on here")

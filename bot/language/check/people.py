@@ -1,0 +1,146 @@
+"""Addressees written literally: people, roles, agents, conversations; how many must answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bot.domain.catalog import OpSpec
+from bot.domain.plan import Op
+from bot.language import addressees
+from bot.language.check.context import Checking, Span, literal_texts, problem
+from bot.language.problems import Problem, did_you_mean
+from bot.language.refs import has_refs
+
+
+def check(c: Checking) -> Iterator[Problem]:
+    for place, op, spec in c.ops():
+        yield from _to(c, place, op)
+        if op.op == "expect":
+            yield from _from(c, place, op)
+        yield from _agents(c, place, op, spec)
+        yield from _need(c, place, op)
+        if spec.channel is not None and c.world.channels is not None and spec.channel not in c.world.channels:
+            yield problem(c.name(place), "channel-off", f"`{spec.channel}` is not on here, so `{op.op}` reaches nobody")
+
+
+def _to(c: Checking, place: str, op: Op) -> Iterator[Problem]:
+    spec = c.catalog.get(op.op)
+    for text, span in literal_texts(c, place, "to", op.to):
+        if spec is not None and spec.channel is not None and ":" not in text and "@" not in text:
+            continue
+        yield from _addressee(c, text, span)
+
+
+def _from(c: Checking, place: str, op: Op) -> Iterator[Problem]:
+    """`from` may be any sender of a stream; what reads as a person or a role must be one."""
+    for text, span in literal_texts(c, place, "from", op.from_):
+        if text.startswith(("@", "role:")):
+            yield from _addressee(c, text, span)
+
+
+def _addressee(c: Checking, text: str, span: Span) -> Iterator[Problem]:
+    try:
+        (found,) = addressees.find(text, c.world)
+    except addressees.AmbiguousAddressee as said:
+        yield problem(span, "person-ambiguous", f"`{text}` could be {' or '.join(said.emails)}", "write the email")
+        return
+    except addressees.UnknownAddressee as said:
+        yield _unknown(c, text, span, said.near)
+        return
+    if found.kind == "person" and not found.known and not _customer(c, found.ref):
+        near = addressees.near_emails(found.ref, c.world)
+        yield problem(span, "unknown-person", f"no person here has the address `{text}`", did_you_mean(near),
+                      near[0] if near and _replaceable(c, span, text) else None)  # fmt: skip
+    elif found.kind == "conversation" and c.world.channels is not None:
+        channel = found.ref.partition(":")[0]
+        if not found.ref.startswith("#") and channel not in c.world.channels:
+            yield problem(span, "channel-off", f"`{channel}` is not on here, so `{text}` cannot be reached")
+
+
+def _unknown(c: Checking, text: str, span: Span, near: list[str]) -> Problem:
+    kind, _, rest = text.partition(":")
+    if kind == "agent":
+        if not c.world.agents:
+            return problem(span, "agent-missing", "no agent is configured")
+        message = f"no agent here is called `{rest}`"
+    elif kind == "role":
+        message = f"no role here is called `{rest}`"
+    else:
+        message = f"no person or role here is called `{text}`"
+    mend = did_you_mean(near)
+    if mend is not None and len(near) == 1:
+        mend = f"{mend[:-1]}{_who(c, near[0])}?"
+    code = {"agent": "unknown-agent", "role": "unknown-role"}.get(kind, "unknown-person")
+    return problem(span, code, message, mend, near[0] if near and _replaceable(c, span, text) else None)
+
+
+def _replaceable(c: Checking, span: Span, text: str) -> bool:
+    """Whether the span holds exactly the text: inside quotes a replacement would lose them."""
+    return c.source is not None and c.source.text[span[0] : span[1]] == text
+
+
+def _who(c: Checking, near: str) -> str:
+    try:
+        (found,) = addressees.find(near, c.world)
+    except ValueError:
+        return ""
+    if found.kind == "person":
+        return f" ({c.world.name_of(found.ref)}, {found.ref})"
+    return f" (a role of {len(c.world.roles.get(found.ref, ()))})" if found.kind == "role" else ""
+
+
+def _customer(c: Checking, email: str) -> bool:
+    known = [(c.world.customer or {}).get("email"), c.world.owner]
+    return any(isinstance(k, str) and k.casefold() == email.casefold() for k in known)
+
+
+def _agents(c: Checking, place: str, op: Op, spec: OpSpec) -> Iterator[Problem]:
+    if c.world.agents:
+        return
+    if spec.agent or (op.op == "ask" and op.to is None and c.node(place, "to") is None):
+        yield problem(c.name(place), "agent-missing", f"`{c.spelt(place)}` needs an agent, and no agent is configured")
+    elif op.op == "ask":
+        for text, span in literal_texts(c, place, "to", op.to):
+            if text == "agent":
+                yield problem(span, "agent-missing", "no agent is configured")
+
+
+def _need(c: Checking, place: str, op: Op) -> Iterator[Problem]:
+    need = op.params.get("need")
+    if need is None or op.op != "ask":
+        return
+    people = voices(c, op.to)
+    counts = [(n, ("need", k)) for k, n in need.items()] if isinstance(need, Mapping) else [(need, ("need",))]
+    for count, path in counts:
+        if people is not None and isinstance(count, int) and not isinstance(count, bool) and count > people:
+            one = "1 person" if people == 1 else f"{people} people"
+            yield problem(c.span(place, *path), "need-too-large", f"`need` asks for {count} answers, and {one} can give one",
+                          f"write `{people}`" if people else None)  # fmt: skip
+    if isinstance(need, Mapping):
+        labels = _labels(op.params.get("choices"))
+        for choice in need:
+            if labels is not None and str(choice) not in labels:
+                yield problem(c.span(place, "need"), "need-choice", f"`need` counts `{choice}`, which is no choice",
+                              did_you_mean(labels) if len(labels) <= 4 else None)  # fmt: skip
+
+
+def voices(c: Checking, to: Any) -> int | None:
+    """How many people may answer, None where that is known only later."""
+    found: set[str] = set()
+    for text in to if isinstance(to, list) else [to]:
+        if not isinstance(text, str) or has_refs(text):
+            return None
+        try:
+            (who,) = addressees.find(text, c.world)
+        except ValueError:
+            return None
+        found |= set(c.world.roles[who.ref]) if who.kind == "role" else {f"{who.kind}:{who.ref}"}
+        found = {email.removeprefix("person:") for email in found}
+    return len(found)
+
+
+def _labels(choices: Any) -> list[str] | None:
+    if not isinstance(choices, list) or has_refs(choices):
+        return None
+    return [str(c.get("label")) if isinstance(c, Mapping) else str(c) for c in choices]

@@ -1,0 +1,111 @@
+"""The front door of the language: a pasted text in, a plan or every problem out, with notes and the pre-flight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bot.domain.catalog import Catalog, World
+from bot.domain.plan import Plan
+from bot.language import types
+from bot.language.check import choices, expressions, files, inputs, names, people, streams, triggers, windows
+from bot.language.check import notes as noting
+from bot.language.check import preflight as flight
+from bot.language.check import types as typing
+from bot.language.check.context import Checking
+from bot.language.problems import Note, Problem
+from bot.language.read import Read, read
+from bot.language.scope import analyse
+from bot.language.source import Escaping
+
+CHECKS: tuple[Callable[[Checking], Iterator[Problem]], ...] = (
+    names.check, expressions.check, windows.check, people.check, streams.check, choices.check, inputs.check, files.check,
+    triggers.check, typing.check,
+)  # fmt: skip
+"""Every topic; where two find fault with the same words, the earlier one counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """A script as read and checked. `plan` is None where nothing could be read; it counts only without `problems`.
+
+    `types`: what each op gives, by its place. `preflight` is empty where there are problems.
+    """
+
+    read: Read
+    plan: Plan | None
+    problems: tuple[Problem, ...]
+    notes: tuple[Note, ...]
+    preflight: Mapping[str, Any]
+    types: Mapping[str, types.Type]
+
+    @property
+    def refused(self) -> bool:
+        return bool(self.problems)
+
+    def reports(self) -> list[dict[str, Any]]:
+        """The problems as `--json` prints them."""
+        return [self.read.source.report(problem) for problem in self.problems]
+
+    def rendered(self) -> str:
+        """The problems as people read them."""
+        return self.read.source.render(self.problems)
+
+
+def examine(
+    text: str | bytes, catalog: Catalog, world: World, *, inputs: Mapping[str, Any] | None = None,
+    escaping: Escaping = "plain", starting: bool = True,
+) -> Examined:  # fmt: skip
+    """Reads a script and checks all of it. `inputs`: what it is started with. `starting`: False where it is only
+    looked at or saved, so that inputs may still be missing."""
+    found = read(text, catalog, escaping)
+    if found.plan is None:
+        return Examined(read=found, plan=None, problems=found.problems, notes=found.notes, preflight={}, types={})
+    given = None if not starting or (found.plan.on and inputs is None) else dict(inputs or {})
+    checking = _checking(found.plan, catalog, world, found, given)
+    problems = _merged(found, checking)
+    notes = (*found.notes, *noting.notes(checking)) if not problems else found.notes
+    return Examined(
+        read=found, plan=found.plan, problems=tuple(problems), notes=tuple(sorted(notes, key=lambda n: n.start)),
+        preflight=flight.preflight(checking) if not problems else {}, types=dict(checking.types),
+    )  # fmt: skip
+
+
+def check_plan(plan: Plan, catalog: Catalog, world: World, bound: Mapping[str, str | None] | None = None) -> list[Problem]:
+    """What is wrong with a plan that has no text: an edited one. `bound`: names it sees from outside, with types.
+
+    Places in the problems mean nothing; messages and mends do."""
+    seen = {name: said or "any" for name, said in (bound or {}).items()}
+    world = replace(world, bindings={**world.bindings, **seen})
+    checking = _checking(plan, catalog, world, None, None)
+    return _once([problem for check in CHECKS for problem in check(checking)], placed=False)
+
+
+def _checking(
+    plan: Plan, catalog: Catalog, world: World, found: Read | None, given: Mapping[str, Any] | None
+) -> Checking:
+    return Checking(
+        plan=plan, placed=found.placed if found else {}, source=found.source if found else None, world=world,
+        catalog=catalog, scopes=analyse(plan, catalog), given=given, now=world.now,
+    )  # fmt: skip
+
+
+def _merged(found: Read, checking: Checking) -> list[Problem]:
+    """The reader's problems and those of every check: what overlaps a fault that was told before follows from it."""
+    told = list(found.problems)
+    further = [problem for check in CHECKS for problem in check(checking)]
+    if told:
+        spans = sorted((p.start, p.end) for p in told)
+        further = [p for p in further if not any(start < p.end and p.start < end for start, end in spans)]
+    return _once([*told, *further], placed=True)
+
+
+def _once(problems: list[Problem], *, placed: bool) -> list[Problem]:
+    """One cause, one problem: of several at the same words the first; in order of place."""
+    seen: dict[tuple[Any, ...], Problem] = {}
+    for problem in problems:
+        # Without a place (a program's head, an edit) it is the words that tell causes apart.
+        key = (problem.start, problem.end) if placed and problem.start else (problem.code, problem.message, problem.start)
+        seen.setdefault(key, problem)
+    return sorted(seen.values(), key=lambda p: (p.start, p.end))
