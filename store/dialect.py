@@ -60,20 +60,24 @@ class Statement:
 
     def __init__(self, build: sa.sql.ClauseElement | Callable[[Any], sa.sql.ClauseElement]) -> None:
         self._build = build
-        self._text: dict[str, str] = {}
+        self._compiled: dict[str, tuple[str, dict[str, Any]]] = {}
 
-    def text(self, dialect: sa.Dialect) -> str:
-        known = self._text.get(dialect.name)
+    def compiled(self, dialect: sa.Dialect) -> tuple[str, dict[str, Any]]:
+        """The text for the driver, and the values that stand in the statement itself."""
+        known = self._compiled.get(dialect.name)
         if known is None:
             build = self._build
             if not isinstance(build, sa.sql.ClauseElement):
                 build = build(sqlite.insert if dialect.name == "sqlite" else postgresql.insert)
-            known = self._text[dialect.name] = str(build.compile(dialect=dialect))
+            done = build.compile(dialect=dialect, compile_kwargs={"render_postcompile": True})
+            fixed = {name: value for name, value in done.params.items() if value is not None}
+            known = self._compiled[dialect.name] = (str(done), fixed)
         return known
 
     def run(self, tx: Transaction, params: Mapping[str, Any] | None = None) -> Any:
         """Runs it; gives the driver's cursor."""
-        return tx.cursor.execute(self.text(tx.dialect), params or {})
+        text, fixed = self.compiled(tx.dialect)
+        return tx.cursor.execute(text, {**fixed, **(params or {})} if fixed else params or {})
 
     def all(self, tx: Transaction, params: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
         return self.run(tx, params).fetchall()
@@ -83,9 +87,10 @@ class Statement:
 
     def many(self, tx: Transaction, rows: Sequence[Mapping[str, Any]]) -> None:
         if len(rows) == 1:
-            tx.cursor.execute(self.text(tx.dialect), rows[0])
+            self.run(tx, rows[0])
         elif rows:
-            tx.cursor.executemany(self.text(tx.dialect), rows)
+            text, fixed = self.compiled(tx.dialect)
+            tx.cursor.executemany(text, [{**fixed, **row} for row in rows] if fixed else rows)
 
 
 class Transaction:

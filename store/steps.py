@@ -11,11 +11,11 @@ from store import history, inbox, ops, outbox, runs, waits
 from store.dialect import Transaction
 
 
-def write(tx: Transaction, step: Step, plan_text: Callable[[Any], str]) -> None:
-    """Writes a step's rows. `plan_text` gives the stored form of an edited plan."""
+def write(tx: Transaction, step: Step, plan_text: Callable[[Any], str], *, resumed: bool) -> None:
+    """Writes a step's rows. `plan_text` gives the stored form of an edited plan; `resumed`: the step took up the
+    rest of an earlier one."""
     run = step.run
     assert run is not None
-    had_more = run.data.get("more") is not None
     for change in step.cancelled:
         for child in runs.children_below(tx, run.id, change.path):
             run.data.setdefault("orphans", []).append(child)
@@ -31,10 +31,10 @@ def write(tx: Transaction, step: Step, plan_text: Callable[[Any], str]) -> None:
         body = plan_text(step.plan)
         run.plan = digest(body)
         runs.add_plan(tx, run.plan, body, None, None)
-    if had_more:
+    if step.more:
         runs.remember_more(tx, run.id)
-    elif step.more is None:
-        pass
+    elif resumed:
+        runs.forget_more(tx, run.id)
     if step.ended:
         waits.drop_run(tx, run.id)
     run.rev += 1

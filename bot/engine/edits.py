@@ -12,7 +12,7 @@ from bot.domain.facts import Edited
 from bot.domain.ids import indexes_of
 from bot.domain.plan import Op, Plan
 from bot.domain.record import OpRow
-from bot.domain.values import plain, text
+from bot.domain.values import plain, text, type_of
 from bot.engine import asks, index as indexing, order, reopening, surgery, waits, words
 from bot.engine.turn import Turn
 from bot.language.read import read
@@ -56,11 +56,13 @@ def edited(turn: Turn, fact: Edited) -> None:
         if fact.rev is not None and fact.rev != row.rev:
             raise Refused(f"`{row.id or row.path}` has changed since: {_stands(turn, row)}")
         before, after = kind.apply(turn, row, edit[kind.key])
+        if not row.data.get("unopened"):
+            turn.touch(row)
     except (Refused, OpError) as why:
         turn.reply(fact.by, f"Not done: {why}. Nothing changed.", status=409)
         return
     _record(turn, fact, row.path, kind.name, before, after)
-    turn.reply(fact.by, f"Done: {kind.summary.format(op=row.id or row.path, after=text(plain(after)))}.", accepted=True)
+    turn.reply(fact.by, f"Done: {kind.summary.format(op=row.id or row.path, after=words.called(text(plain(after)), turn.world))}.", accepted=True)
 
 
 def find(turn: Turn, named: str, kind: Edit, by: str) -> OpRow:
@@ -342,7 +344,7 @@ def _plan_op(turn: Turn, row: OpRow, op: Op) -> None:
 
 
 def _check(turn: Turn, plan: Plan) -> None:
-    problems = check_plan(plan, turn.index.catalog, turn.world, turn.run.names)
+    problems = check_plan(plan, turn.index.catalog, turn.world, {n: type_of(v) for n, v in turn.run.names.items()})
     if problems:
         raise Refused("; ".join(p.message for p in problems))
 

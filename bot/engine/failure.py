@@ -64,8 +64,8 @@ def apply_rule(turn: Turn, row: OpRow, *, branch: bool = True) -> None:
         _tolerate(turn, row, rule.value)
     else:
         row.data["halts"] = True
-        fail_region(turn, row.region, row.data.get("error") or f"{row.id or row.path} {row.state}")
         order.close(turn, row)
+        fail_region(turn, row.region, row.data.get("error") or f"{row.id or row.path} {row.state}")
 
 
 def _tolerate(turn: Turn, row: OpRow, value: object) -> None:

@@ -287,8 +287,11 @@ def _tokens(text: str) -> list[_Token]:
             token = _number(match["number"], start, at)
             if at < len(text) and (text[at].isalnum() or text[at] == "_"):
                 word = re.compile(r"\w+").match(text, start)
-                raise CelSyntax(f"`{word[0] if word else text[start:at]}` is no number and no name", start,
-                                word.end() if word else at)
+                raise CelSyntax(
+                    f"`{word[0] if word else text[start:at]}` is no number and no name",
+                    start,
+                    word.end() if word else at,
+                )
         elif match["ident"] is not None:
             token = _Token("ident", match["ident"], start, at)
         else:
@@ -319,8 +322,11 @@ def _stray(text: str, at: int) -> CelSyntax:
         while at and (text[at - 1].isalnum() or text[at - 1] == "_"):
             at -= 1
         word = re.compile(r"\w+").match(text, at)
-        return CelSyntax(f"`{word[0] if word else char}` is no name: names are of ASCII letters, digits and `_`",
-                         at, word.end() if word else at + 1)
+        return CelSyntax(
+            f"`{word[0] if word else char}` is no name: names are of ASCII letters, digits and `_`",
+            at,
+            word.end() if word else at + 1,
+        )
     return CelSyntax(f"`{char}` means nothing in an expression", at, at + 1)
 
 
@@ -365,8 +371,12 @@ def _text(text: str, start: int, prefix: str, quote: str, at: int) -> _Token:
         else:
             match = _ESCAPE.match(text, at)
             if match is None:
-                raise CelSyntax(f"`{text[at : at + 2]}` escapes nothing; a backslash is written `\\\\`", at,
-                                min(at + 2, len(text)), "\\\\" + text[at + 1 : at + 2])
+                raise CelSyntax(
+                    f"`{text[at : at + 2]}` escapes nothing; a backslash is written `\\\\`",
+                    at,
+                    min(at + 2, len(text)),
+                    "\\\\" + text[at + 1 : at + 2],
+                )
             parts.append(_expanded(match[0], at))
             at = match.end()
     end = at + len(quote)
@@ -439,14 +449,16 @@ class _Parser:
     def expression(self) -> Tree:
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise CelSyntax(f"an expression may nest {MAX_DEPTH} levels; this one nests deeper", self.token.start,
-                            self.token.end)
+            raise CelSyntax(
+                f"an expression may nest {MAX_DEPTH} levels; this one nests deeper", self.token.start, self.token.end
+            )
         condition = self.binary(1)
         if self.token.kind == "?":
             opener = self.next()
             if self.token.kind == ".":
-                raise CelSyntax("`?.` is not read here; `has(…) ? … : …` asks whether a key is there", opener.start,
-                                self.token.end)
+                raise CelSyntax(
+                    "`?.` is not read here; `has(…) ? … : …` asks whether a key is there", opener.start, self.token.end
+                )
             then = self.expression_flat()
             if self.token.kind != ":":
                 if self.token.kind == "end":
@@ -499,8 +511,12 @@ class _Parser:
                     what = f"`{_short(name.text)}`" if name.text else "nothing"
                     raise CelSyntax(f"a name belongs after the dot, not {what}", token.start, name.end)
                 if name.text in ("true", "false"):
-                    raise CelSyntax(f"`{name.text}` as a key is written `['{name.text}']`", token.start, name.end,
-                                    f"['{name.text}']")
+                    raise CelSyntax(
+                        f"`{name.text}` as a key is written `['{name.text}']`",
+                        token.start,
+                        name.end,
+                        f"['{name.text}']",
+                    )
                 self.next()
                 if self.token.kind == "(":
                     chain = self.flush(chain)
@@ -568,8 +584,9 @@ class _Parser:
             plain = "null" if token.text == "None" else token.text.lower()
             raise CelSyntax(f"`{token.text}` is written `{plain}` in an expression", token.start, token.end, plain)
         if token.text in RESERVED:
-            raise CelSyntax(f"`{token.text}` is a word of the expression language, so it is no name", token.start,
-                            token.end)
+            raise CelSyntax(
+                f"`{token.text}` is a word of the expression language, so it is no name", token.start, token.end
+            )
         if self.token.kind == "(":
             return self.call(token), None
         tree = Ident(token.text, token.start, token.end)
@@ -598,8 +615,9 @@ class _Parser:
             if self.token.kind != ":":
                 if self.token.kind == "}" and isinstance(key, (Ident, Member)) and not entries:
                     end = self.token.end
-                    raise CelSyntax("names stand in an expression without braces", opener.start, end,
-                                    self.text[key.start : key.end])
+                    raise CelSyntax(
+                        "names stand in an expression without braces", opener.start, end, self.text[key.start : key.end]
+                    )
                 if self.token.kind == "end":
                     raise CelSyntax("`{` is not closed", opener.start, opener.end)
                 raise CelSyntax("a key and its value are divided by `:`", key.start, key.end)
@@ -637,7 +655,9 @@ class _Parser:
             raise CelSyntax(
                 f"`{name.text}` takes a name for the element and what to do with it, as in "
                 f"`{name.text}(x, {'x.name' if name.text == 'map' else 'x > 1'})`",
-                name.start, variable.end if variable.kind != "end" else opener.end)
+                name.start,
+                variable.end if variable.kind != "end" else opener.end,
+            )
         self.position += 2
         self.bound.append(variable.text)
         arguments, end = self.items(")", opener)

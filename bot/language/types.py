@@ -223,7 +223,9 @@ def from_schema(schema: Any) -> Type:
         case "object":
             properties = schema.get("properties")
             known = properties.items() if isinstance(properties, Mapping) else ()
-            return Record(tuple((str(k), from_schema(v)) for k, v in known), schema.get("additionalProperties") is not False)
+            return Record(
+                tuple((str(k), from_schema(v)) for k, v in known), schema.get("additionalProperties") is not False
+            )
         case _:
             return ANY
 
@@ -285,7 +287,9 @@ class _Typer:
     def typed(self, tree: cel.Tree, bound: Mapping[str, Type]) -> Type:
         match tree:
             case cel.Literal(value):
-                return ANY if isinstance(value, bytes) else Enum((value,)) if isinstance(value, str) else from_value(value)
+                return (
+                    ANY if isinstance(value, bytes) else Enum((value,)) if isinstance(value, str) else from_value(value)
+                )
             case cel.Ident(name):
                 return bound[name] if name in bound else self.names(name)
             case cel.Member(of, name):

@@ -20,7 +20,9 @@ def grown(inner: st.SearchStrategy[Type]) -> st.SearchStrategy[Type]:
     return st.one_of(
         inner.map(List),
         st.builds(Record, st.dictionaries(keys, inner).map(lambda d: tuple(d.items())), st.booleans()),
-        st.lists(st.sampled_from(["yes", "not now", 3, True, None]), min_size=1, unique=True).map(lambda v: Enum(tuple(v))),
+        st.lists(st.sampled_from(["yes", "not now", 3, True, None]), min_size=1, unique=True).map(
+            lambda v: Enum(tuple(v))
+        ),
         st.lists(inner, min_size=2, max_size=3).map(union),
     )
 

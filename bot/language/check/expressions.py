@@ -38,7 +38,10 @@ def _cel(c: Checking, place: str, name: str, text: str) -> Iterator[Problem]:
         read = parse(text)
     except CelSyntax as said:
         span = c.within(place, (name,), said.start, said.end)
-        yield problem(span, "expression-syntax", said.message, _write(text, said), said.replacement)
+        fix = said.replacement
+        if fix is not None and set(fix) & set("\\\"'") and not c.markdown(place):
+            fix = None  # inside a JSON text it would have to be escaped again
+        yield problem(span, "expression-syntax", said.message, _write(text, said), fix)
         return
     for function in read.functions:
         found = unknown_function(function)
@@ -61,7 +64,7 @@ def unknown_function(function: Function) -> tuple[str, str | None, str | None] |
     arity = cel.FUNCTIONS.get(function.name)
     if arity is None:
         near = nearest(function.name, cel.FUNCTIONS)
-        return f"no function is called `{function.name}`", did_you_mean(near), near[0] if near else None
+        return f"no function is called `{function.name}`", did_you_mean(near), near[0] if len(near) == 1 else None
     takes = arity.method if function.method else arity.plain
     if not takes:
         way = f"`x.{function.name}(…)`" if arity.method else f"`{function.name}(…)`"

@@ -127,7 +127,7 @@ def _unknown(c: Checking, place: str, use: Use) -> Problem:
         binding = c.scopes.resolve(place, near[0], use.field)
         if binding.kind == "op":
             mend = f"{mend[:-1]}{c.on_line(binding.places[0])}?"
-    return problem(span, "unknown-name", message, mend, near[0])
+    return problem(span, "unknown-name", message, mend, near[0] if len(near) == 1 else None)
 
 
 def _candidates(c: Checking, place: str, use: Use) -> Iterator[str]:
@@ -157,7 +157,7 @@ def _record(c: Checking, place: str, use: Use) -> Problem | None:
     span = (start, start + len(name))
     near = nearest(name, _ids_above(c, place))
     return problem(
-        span, "unknown-name", f"no op above is called `{name}`", did_you_mean(near), near[0] if near else None
+        span, "unknown-name", f"no op above is called `{name}`", did_you_mean(near), near[0] if len(near) == 1 else None
     )
 
 
@@ -197,7 +197,7 @@ def _after(c: Checking, place: str, use: Use) -> Iterator[Problem]:
         return
     near = nearest(name, _ids_above(c, place))
     mark = written[len(name) :]
-    fix = near[0] + mark if near else None
+    fix = near[0] + mark if len(near) == 1 else None
     node = c.node(place, "after", *use.keys) or c.node(place, "after")
     if fix is not None and node is not None and not node.markdown and node.offsets is not None:
         span = (node.offset(0), node.offset(len(written)))

@@ -10,7 +10,7 @@ from bot.language.check.context import Checking, Span, literal_texts, streams_of
 from bot.language.check.preflight import writes
 from bot.language.problems import Note
 from bot.language.refs import has_refs
-from bot.language.scope import calls_agent
+from bot.language.scope import Use, calls_agent
 
 
 def notes(c: Checking) -> list[Note]:
@@ -34,8 +34,9 @@ def _overtaking(c: Checking) -> Iterator[Note]:
         after: dict[str, frozenset[str]] = {}
         for op in scope.region.ops:
             follows = _follows(c, op, after)
-            after[op.place] = follows | {op.place}
-            if _asks_person(op, c):
+            asks_person = _asks_person(op, c)
+            after[op.place] = follows | {op.place} if asks_person else follows
+            if asks_person:
                 asks.append(op.place)
                 continue
             starts = [effect for effect in _effects(c, op) if asks]
@@ -49,7 +50,7 @@ def _overtaking(c: Checking) -> Iterator[Note]:
 
 
 def _follows(c: Checking, op: Op, after: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """The ops of the same region that must have ended before `op` starts, or, in its regions, what follows them."""
+    """The asks of the same region that must have ended before `op` starts."""
     found: frozenset[str] = frozenset()
     for need in c.scopes.needs(op.place):
         for binder in need.binders[:1]:
@@ -135,11 +136,16 @@ def _only_computes(op: Op, read_only: bool, tool: bool, agent: bool) -> bool:
 
 def _unhandled(c: Checking) -> Iterator[Note]:
     """Choices that no condition below asks for, where some of the same ask are asked for."""
+    mentions: dict[str, list[tuple[str, Use]]] = {}
+    for place in c.scopes.ops:
+        for use in c.scopes.uses(place):
+            if use.how != "after":
+                mentions.setdefault(use.name, []).append((place, use))
     for place, op, _ in c.ops():
         choices = op.params.get("choices")
         if op.op != "ask" or op.id is None or not isinstance(choices, list) or has_refs(choices) or op.params.get("need"):
             continue
-        asked, otherwise = _compared(c, op.id)
+        asked, otherwise = _compared(c, op.id, mentions.get(op.id, []))
         values = [_bound(choice) for choice in choices]
         left = [v for v in values if isinstance(v, str) and v not in asked]
         if asked and not otherwise and left:
@@ -151,21 +157,19 @@ def _bound(choice: object) -> object:
     return choice.get("value", choice.get("label")) if isinstance(choice, Mapping) else choice
 
 
-def _compared(c: Checking, name: str) -> tuple[set[str], bool]:
+def _compared(c: Checking, name: str, mentions: list[tuple[str, Use]]) -> tuple[set[str], bool]:
     """The texts that `name` is compared with, and whether the name is used in another way or has an `else`."""
     asked: set[str] = set()
     otherwise = False
-    for place, op, spec in c.ops():
-        for use in c.scopes.uses(place):
-            if use.name != name or use.how == "after":
-                continue
-            text = op.params.get(use.field)
-            if use.how != "cel" or not isinstance(text, str) or len(use.path) > 1:
-                otherwise = True
-                continue
-            compared = _literals(cel.parse(text).tree, name)
-            asked |= compared
-            otherwise = otherwise or not compared or (op.op == "core.if" and "else" in op.regions) or spec.name != "core.if"
+    for place, use in mentions:
+        op = c.scopes.ops[place]
+        text = op.params.get(use.field)
+        if use.how != "cel" or not isinstance(text, str) or len(use.path) > 1:
+            otherwise = True
+            continue
+        compared = _literals(cel.parse(text).tree, name)
+        asked |= compared
+        otherwise = otherwise or not compared or "else" in op.regions or op.op != "core.if"
     return asked, otherwise
 
 
@@ -199,8 +203,7 @@ def _streams(c: Checking) -> Iterator[Note]:
                 yield _note(span, "stream-silent", f"`{text}` has never sent anything")
             free = op.from_ is None and op.params.get("where") is None
             if free and stream.scope == "workspace" and not (c.world.customer or {}).get("id"):
-                what = text.rpartition(".")[2].replace("_", " ")
-                yield _note(span, "anyone-settles", f"any event on `{text}` by anyone settles this ({what}): "
+                yield _note(span, "anyone-settles", f"any event on `{text}` by anyone settles this: "
                             "`from` or `where` would narrow it")  # fmt: skip
 
 

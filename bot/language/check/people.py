@@ -51,7 +51,7 @@ def _addressee(c: Checking, text: str, span: Span) -> Iterator[Problem]:
     if found.kind == "person" and not found.known and not _customer(c, found.ref):
         near = addressees.near_emails(found.ref, c.world)
         yield problem(span, "unknown-person", f"no person here has the address `{text}`", did_you_mean(near),
-                      near[0] if near and _replaceable(c, span, text) else None)  # fmt: skip
+                      near[0] if len(near) == 1 and _replaceable(c, span, text) else None)  # fmt: skip
     elif found.kind == "conversation" and c.world.channels is not None:
         channel = found.ref.partition(":")[0]
         if not found.ref.startswith("#") and channel not in c.world.channels:
@@ -72,7 +72,7 @@ def _unknown(c: Checking, text: str, span: Span, near: list[str]) -> Problem:
     if mend is not None and len(near) == 1:
         mend = f"{mend[:-1]}{_who(c, near[0])}?"
     code = {"agent": "unknown-agent", "role": "unknown-role"}.get(kind, "unknown-person")
-    return problem(span, code, message, mend, near[0] if near and _replaceable(c, span, text) else None)
+    return problem(span, code, message, mend, near[0] if len(near) == 1 and _replaceable(c, span, text) else None)
 
 
 def _replaceable(c: Checking, span: Span, text: str) -> bool:

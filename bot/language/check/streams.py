@@ -39,10 +39,10 @@ def unknown_stream(c: Checking, stream: str) -> tuple[str, str | None, str | Non
         if name in c.world.scripts or name == c.plan.name:
             return None
         near = [f"script:{n}" for n in nearest(name, c.world.scripts)]
-        return f"no saved script is called `{name}`", did_you_mean(near), near[0] if near else None
+        return f"no saved script is called `{name}`", did_you_mean(near), near[0] if len(near) == 1 else None
     known = [*c.world.streams, "clock", *CHAT_STREAMS]
     near = nearest(stream, known)
-    return f"no stream here is called `{stream}`", did_you_mean(near), near[0] if near else None
+    return f"no stream here is called `{stream}`", did_you_mean(near), near[0] if len(near) == 1 else None
 
 
 def _evidence(c: Checking, place: str, op: Op) -> Iterator[Problem]:
@@ -71,7 +71,7 @@ def _model(c: Checking, place: str, op: Op) -> Iterator[Problem]:
     )
     span = c.span(place, "name")
     exact = c.source is not None and c.source.text[span[0] : span[1]] == name
-    yield problem(span, "unknown-model", f"no model here is called `{name}`", mend, near[0] if near and exact else None)
+    yield problem(span, "unknown-model", f"no model here is called `{name}`", mend, near[0] if len(near) == 1 and exact else None)
 
 
 def _script(c: Checking, place: str, op: Op) -> Iterator[Problem]:
@@ -84,7 +84,7 @@ def _script(c: Checking, place: str, op: Op) -> Iterator[Problem]:
         near = nearest(name, c.world.scripts)
         exact = c.source is not None and c.source.text[span[0] : span[1]] == name
         yield problem(span, "unknown-script", f"no saved script is called `{name}`", did_you_mean(near),
-                      near[0] if near and exact else None)  # fmt: skip
+                      near[0] if len(near) == 1 and exact else None)  # fmt: skip
         return
     if name == c.plan.name or (c.plan.name and reaches(c, name, c.plan.name)):
         yield problem(c.span(place, "script"), "script-circle", f"`{name}` calls `{c.plan.name}` in turn, in a circle")

@@ -54,7 +54,7 @@ def _trigger(c: Checking, trigger: Trigger) -> Iterator[Problem]:
             yield problem(span, "script-circle", f"`{trigger.script}` would start itself whenever it ends")
         else:
             yield problem(span, "unknown-script", f"no saved script is called `{trigger.script}`", did_you_mean(near),
-                          near[0] if near and span[1] else None)  # fmt: skip
+                          near[0] if len(near) == 1 and span[1] else None)  # fmt: skip
     if trigger.command is not None and not re.fullmatch(r"[\w-]+", trigger.command):
         yield problem(c.literal(trigger.command), "command-form", f"`{trigger.command}` is no single word")
     if trigger.where is not None and trigger.event is None:

@@ -181,7 +181,7 @@ def _member_problem(c: Checking, place: str, span: Span, before: str, of: Type, 
     spelt = f"[{step}]" if isinstance(step, int) else f".{step}"
     what = f"`{before}` is {article(of)}" if not known else f"`{before}` has {', '.join(f'`{k}`' for k in known[:12])}"
     return problem(span, "no-such-member", f"`{before}{spelt}` is not there: {what}", did_you_mean(near),
-                   near[0] if near else None)  # fmt: skip
+                   near[0] if len(near) == 1 else None)  # fmt: skip
 
 
 def _expressions(c: Checking, op: Op, spec: OpSpec, *, late: bool) -> Iterator[Problem]:
@@ -308,7 +308,7 @@ def article(type_: Type) -> str:
         case types.Plain("bool"):
             return "a boolean"
         case types.Plain("error"):
-            return "an error"
+            return "a failed answer"
         case types.Plain("any"):
             return "anything"
         case types.Plain(word):

@@ -1,0 +1,135 @@
+"""The transcript of a rehearsal, as one JSON object and as text."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from bot.domain.record import OpRow, RunRow
+from bot.domain.values import errors_in, plain
+from bot.rehearse.play import JOB, RUN, Player, natural, shown_values
+from store import history, ops, runs
+
+
+def report(player: Player, notes: list[str], preflight: dict[str, Any]) -> dict[str, Any]:
+    """Everything section 12 of the language names, in its order."""
+    zone = player.scenario.zone
+
+    def read(tx: Any) -> tuple[RunRow, bool, list[OpRow], list[dict[str, Any]], list[dict[str, Any]]]:
+        run = runs.get(tx, RUN)
+        assert run is not None
+        sealed = player.site.index(tx, run.plan).plan.sealed
+        return run, sealed, ops.StoredRows(tx, RUN, JOB).all(), history.of_run(tx, RUN), history.held(tx, JOB)
+
+    run, sealed, rows, entries, held = player.db.read(read)
+    rows.sort(key=lambda r: natural(r.path))
+    shown = shown_values(rows)
+    log = player.log
+    state = "failed" if log.missing else state_of(run)
+    found: dict[str, Any] = {
+        "state": state,
+        "result": plain(shown[0] if len(shown) == 1 else shown if shown else None),
+        "held": [] if sealed else held,
+        "bindings": bindings(player, rows),
+        "ops": [op_report(row, zone) for row in rows],
+        "deliveries": log.deliveries,
+        "calls": log.calls,
+        "agent_calls": log.agent_calls,
+        "lines": log.lines,
+        "edits": [e["data"]["edit"] for e in entries if e["what"] == "edited"],
+        "replies": log.replies,
+        "notes": notes + error_notes(rows),
+        "preflight": _times(preflight, zone),
+        "cost": {"agent_calls": len(log.agent_calls), "tokens": 0, "usd": 0},
+    }
+    if run.data.get("error"):
+        found["error"] = run.data["error"]
+    if log.missing:
+        found["missing"] = log.missing
+    return found
+
+
+def state_of(run: RunRow) -> str:
+    """`waiting` where the run has not ended."""
+    return run.state if run.state in ("done", "failed", "cancelled", "paused") else "waiting"
+
+
+def bindings(player: Player, rows: list[OpRow]) -> dict[str, Any]:
+    """What the top-level ops bound: the last written one that has a value counts, its branches included."""
+    found: dict[str, Any] = {}
+    top = {r.id for r in rows if r.region == "" and r.id}
+    for row in rows:
+        if row.id in top and row.has_value and (row.region == "" or ".onMiss" in row.region or ".onError" in row.region):
+            if "[" not in row.path and player.site.catalog[row.op].binds:
+                found[row.id] = plain(row.value)
+    return found
+
+
+def op_report(row: OpRow, zone: Any) -> dict[str, Any]:
+    def at(moment: datetime | None) -> str | None:
+        return moment.astimezone(zone).isoformat() if moment else None
+
+    return {
+        "path": row.path, "id": row.id, "op": row.op, "state": row.state, "value": plain(row.value) if row.has_value else None,
+        "by": row.by, "error": row.data.get("error"), "reason": row.data.get("reason"), "miss": row.data.get("miss"),
+        "claim": row.data.get("claim"), "started": at(row.started), "ended": at(row.ended),
+    }
+
+
+def error_notes(rows: list[OpRow]) -> list[str]:
+    """`show` says how many error values went out with what it showed."""
+    found: list[str] = []
+    for row in rows:
+        count = errors_in(row.data.get("shown"))
+        if count:
+            found.append(f"{count} of the shown values {'is an error' if count == 1 else 'are errors'} (op {row.path})")
+    for row in rows:
+        passed = row.data.get("passed")
+        if passed:
+            said = ", ".join(f"{n} {why}" for why, n in passed.items())
+            found.append(f"{row.id or row.path}: {sum(passed.values())} passed over: {said}")
+    return found
+
+
+def _times(value: Any, zone: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(zone).isoformat()
+    if isinstance(value, dict):
+        return {k: _times(v, zone) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_times(v, zone) for v in value]
+    return value
+
+
+def transcript(found: dict[str, Any]) -> str:
+    """The rehearsal as a person reads it: what happened, in order of time."""
+    lines: list[tuple[str, int, str]] = []
+    for n, one in enumerate(found["deliveries"]):
+        if one["kind"] == "status":
+            continue
+        said = " / ".join(part for part in (one["title"], one["text"]) if part).replace("\n", " ⏎ ")
+        buttons = f"  [{'] ['.join(one['buttons'])}]" if one["buttons"] else ""
+        lines.append((one["at"], n, f"{one['kind']:<8} → {one['to']}: {said}{buttons}"))
+    base = len(lines)
+    for n, one in enumerate(found["calls"]):
+        lines.append((one["at"], base + n, f"call     {one['tool']} {one['params']}"))
+    base += len(found["calls"])
+    for n, one in enumerate(found["lines"]):
+        lines.append((one["at"], base + n, f"         … {one['text']}"))
+    base += len(found["lines"])
+    for n, one in enumerate(found["replies"]):
+        lines.append((one["at"], base + n, f"reply    → {one['to']}: {one['text']}"))
+    lines.sort(key=lambda entry: (datetime.fromisoformat(entry[0]), entry[1]))
+    out = [f"{at[:16].replace('T', ' ')}  {said}" for at, _, said in lines]
+    out.append("")
+    for op in found["ops"]:
+        name = f"{op['id']} = {op['op']}" if op["id"] else op["op"]
+        why = f": {op['error']}" if op["error"] else ""
+        out.append(f"{op['path']:<12} {op['state']:<9} {name}{why}")
+    out.append("")
+    for note in found["notes"]:
+        out.append(f"note: {note}")
+    if found["result"] is not None:
+        out.append(f"result: {found['result']}")
+    out.append(f"{found['state']}")
+    return "\n".join(out)

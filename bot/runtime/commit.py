@@ -1,0 +1,121 @@
+"""One transaction a fact: the run is locked, the fact applied, what changed is written.
+
+Plain functions here, run in a transaction by `Database.write`; `committer.py` queues facts for them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from bot.domain.catalog import Catalog, World
+from bot.domain.changes import Reply, Step
+from bot.domain.facts import Accepted, Arrived, Continued, Fact
+from bot.domain.ids import digest
+from bot.domain.plan import Plan
+from bot.domain.record import RunRow
+from bot.engine.apply import apply
+from bot.engine.index import PlanIndex, build
+from bot.engine.view import View
+from bot.language.write import from_program, to_program
+from store import ops, runs, steps
+from store.dialect import Transaction
+
+PLANS_KEPT = 512
+"""Plans whose index stays in memory: a cache, nothing a waiting run needs."""
+
+
+@dataclass(slots=True)
+class Site:
+    """What facts are applied with: the catalogue, the world as it is now, the secret of tokens, the address."""
+
+    catalog: Catalog
+    world: Callable[[datetime], World]
+    secret: str
+    url: str = "http://127.0.0.1:8484"
+    _plans: OrderedDict[str, PlanIndex] = field(default_factory=OrderedDict)
+
+    def index(self, tx: Transaction, key: str) -> PlanIndex:
+        known = self._plans.get(key)
+        if known is None:
+            known = build(from_program(json.loads(runs.plan_body(tx, key)), self.catalog), self.catalog)
+            self._plans[key] = known
+            if len(self._plans) > PLANS_KEPT:
+                self._plans.popitem(last=False)
+        else:
+            self._plans.move_to_end(key)
+        return known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a fact. `where`: it must be evaluated for these expectations first, then taken again."""
+
+    run: str
+    replies: tuple[Reply, ...] = ()
+    step: Step | None = None
+    where: Mapping[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
+    changed: bool = False
+
+
+def plan_text(plan: Plan) -> str:
+    """The stored form of a plan."""
+    return json.dumps(to_program(plan), ensure_ascii=False, separators=(",", ":"))
+
+
+def take(tx: Transaction, site: Site, run_id: str, fact: Fact) -> Outcome:
+    """Applies one fact to one run. A fact that changes nothing writes nothing."""
+    run = runs.lock(tx, run_id)
+    if run is None:
+        return Outcome(run=run_id)
+    return _apply(tx, site, run, fact)
+
+
+def _apply(tx: Transaction, site: Site, run: RunRow, fact: Fact) -> Outcome:
+    resumed = "more" in run.data
+    if resumed and not isinstance(fact, Continued):
+        while "more" in run.data:
+            _apply(tx, site, run, Continued(at=fact.at))
+    resumed = "more" in run.data
+    view = View(run=run, rows=ops.StoredRows(tx, run.id, run.job), index=site.index(tx, run.plan),
+                world=world_of(site, run, fact.at), secret=site.secret, url=site.url)
+    step = apply(view, fact)
+    if step.where:
+        return Outcome(run=run.id, where=step.where)
+    if steps.empty(step) and not resumed:
+        return Outcome(run=run.id, replies=tuple(step.replies))
+    steps.write(tx, step, plan_text, resumed=resumed)
+    return Outcome(run=run.id, replies=tuple(step.replies), step=step, changed=True)
+
+
+def world_of(site: Site, run: RunRow, now: datetime) -> World:
+    """The world as a run sees it: its owner, its customer."""
+    return replace(site.world(now), owner=run.owner, customer=run.customer)
+
+
+def accept(tx: Transaction, site: Site, run: RunRow, plan: Plan, *, source: str | None = None,
+           surface: str | None = None) -> Outcome:
+    """Starts a run of a plan whose checks have passed: its rows and its first step, at once."""
+    body = plan_text(plan)
+    run.plan = digest(body)
+    runs.add_plan(tx, run.plan, body, source, surface)
+    runs.add(tx, run)
+    return _apply(tx, site, run, Accepted(at=run.created))
+
+
+def offer(tx: Transaction, site: Site, event: dict[str, Any], at: datetime,
+          passes: Mapping[str, Mapping[str, bool | str]]) -> list[Outcome]:
+    """Gives an event to every run with an expectation that it could settle. `passes`: by run, what has been
+    evaluated of its expectations' `where`."""
+    from store import waits
+
+    found: list[Outcome] = []
+    for run_id in dict.fromkeys(r for r, _ in waits.waiting_for(tx, event["stream"], event.get("from"),
+                                                                 event.get("conversation"))):
+        fact = Arrived(at=at, stream=event["stream"], event=event, passes=passes.get(run_id, {}))
+        found.append(take(tx, site, run_id, fact))
+    return found
