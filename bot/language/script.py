@@ -88,6 +88,7 @@ def _checking(
     return Checking(
         plan=plan, placed=found.placed if found else {}, source=found.source if found else None, world=world,
         catalog=catalog, scopes=analyse(plan, catalog), given=given, now=world.now,
+        surface=found.surface if found else "json",
     )  # fmt: skip
 
 

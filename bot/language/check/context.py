@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -40,6 +41,7 @@ class Checking:
     scopes: Scopes
     given: Mapping[str, Any] | None
     now: datetime
+    surface: str = "json"
     types: dict[str, types.Type] = field(default_factory=dict)
 
     def ops(self) -> Iterator[tuple[str, Op, OpSpec]]:
@@ -99,10 +101,20 @@ class Checking:
             end = use.ends[steps] if use.ends else use.end
         return self.within(place, (use.field, *use.keys), start, end)
 
+    def inner(self, place: str, *path: str | int) -> Span:
+        """The characters of a text value, without its quotes."""
+        node = self.node(place, *path)
+        if node is None or node.kind != "text":
+            return self.span(place, *path)
+        return (node.offset(0), node.offset(len(node.value)))
+
     def literal(self, word: str) -> Span:
-        """Where a word of the program's head stands."""
-        at = self.source.text.find(word) if self.source is not None and word else -1
-        return (at, at + len(word)) if at >= 0 else (0, 0)
+        """Where a word of the program's head stands, as a key or as a value."""
+        if self.source is None or not word:
+            return (0, 0)
+        said = rf"(?<!\w){re.escape(word)}(?!\w)"
+        found = re.search(rf"{said}(?=[\"']?\s*:)", self.source.text) or re.search(said, self.source.text)
+        return found.span() if found else (0, 0)
 
     def line(self, place: str) -> int | None:
         """The line on which an op is named."""
@@ -117,8 +129,7 @@ class Checking:
 
     def markdown(self, place: str) -> bool:
         """Whether an op stood on the markdown surface."""
-        placed = self.placed.get(place)
-        return placed is not None and any(node.markdown for node in placed.fields.values())
+        return self.surface == "markdown" and place in self.placed
 
     def spelt(self, place: str) -> str:
         """The op's name as its surface writes it."""
@@ -268,22 +279,33 @@ def input_type(said: str, of: Any) -> types.Type:
 
 def problem(
     span: Span, code: str, message: str, mend: str | None = None, fix: str | None = None,
-    also: tuple[tuple[int, int, str], ...] = (),
+    also: tuple[tuple[int, int, str], ...] = (), fix_at: Span | None = None,
 ) -> Problem:  # fmt: skip
-    """A problem at a span; `fix` replaces exactly that span."""
+    """A problem at a span; `fix` replaces what stands at `fix_at`, else exactly that span."""
     start, end = span
+    from_, to = fix_at or span
     return Problem(
         start=start, end=max(end, start + 1), code=code, message=message, mend=mend, also=also,
-        fix=Fix(start=start, end=end, text=fix) if fix is not None else None,
+        fix=Fix(start=from_, end=to, text=fix) if fix is not None and to > from_ else None,
     )  # fmt: skip
 
 
-def literal_texts(c: Checking, place: str, field: str, value: Any) -> Iterator[tuple[str, Span]]:
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A literal text of a field with its place, quotes included, and without them."""
+
+    text: str
+    span: Span
+    inner: Span
+
+
+def literal_texts(c: Checking, place: str, field: str, value: Any) -> Iterator[Written]:
     """The texts of a field that is a text or a list of texts, without those that refer."""
     items = list(enumerate(value)) if isinstance(value, (list, tuple)) else [(None, value)]
     for at, item in items:
         if isinstance(item, str) and not has_refs(item):
-            yield item, c.span(place, field) if at is None else c.span(place, field, at)
+            path = (field,) if at is None else (field, at)
+            yield Written(item, c.span(place, *path), c.inner(place, *path))
 
 
 def _inside(node: Node | None, path: tuple[str | int, ...]) -> Node | None:

@@ -195,7 +195,8 @@ def _streams(c: Checking) -> Iterator[Note]:
     for place, op, _ in c.ops():
         if op.op != "expect":
             continue
-        for text, span in literal_texts(c, place, "evidence", op.params.get("evidence")):
+        for named in literal_texts(c, place, "evidence", op.params.get("evidence")):
+            text, span = named.text, named.span
             stream = c.world.streams.get(text)
             if stream is None or stream.chat:
                 continue
@@ -228,9 +229,10 @@ def _reach(c: Checking) -> Iterator[Note]:
     if c.world.channels is None:
         return
     for place, op, _ in c.ops():
-        for text, span in literal_texts(c, place, "to", op.to):
+        for to in literal_texts(c, place, "to", op.to):
+            span = to.span
             try:
-                (who,) = addressees.find(text, c.world)
+                (who,) = addressees.find(to.text, c.world)
             except ValueError:
                 continue
             emails = c.world.roles.get(who.ref, ()) if who.kind == "role" else (who.ref,) if who.kind == "person" else ()

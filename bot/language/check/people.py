@@ -8,7 +8,7 @@ from typing import Any
 from bot.domain.catalog import OpSpec
 from bot.domain.plan import Op
 from bot.language import addressees
-from bot.language.check.context import Checking, Span, literal_texts, problem
+from bot.language.check.context import Checking, Written, literal_texts, problem
 from bot.language.problems import Problem, did_you_mean
 from bot.language.refs import has_refs
 
@@ -26,39 +26,41 @@ def check(c: Checking) -> Iterator[Problem]:
 
 def _to(c: Checking, place: str, op: Op) -> Iterator[Problem]:
     spec = c.catalog.get(op.op)
-    for text, span in literal_texts(c, place, "to", op.to):
-        if spec is not None and spec.channel is not None and ":" not in text and "@" not in text:
+    for to in literal_texts(c, place, "to", op.to):
+        if spec is not None and spec.channel is not None and ":" not in to.text and "@" not in to.text:
             continue
-        yield from _addressee(c, text, span)
+        yield from _addressee(c, to)
 
 
 def _from(c: Checking, place: str, op: Op) -> Iterator[Problem]:
     """`from` may be any sender of a stream; what reads as a person or a role must be one."""
-    for text, span in literal_texts(c, place, "from", op.from_):
-        if text.startswith(("@", "role:")):
-            yield from _addressee(c, text, span)
+    for sender in literal_texts(c, place, "from", op.from_):
+        if sender.text.startswith(("@", "role:")):
+            yield from _addressee(c, sender)
 
 
-def _addressee(c: Checking, text: str, span: Span) -> Iterator[Problem]:
+def _addressee(c: Checking, to: Written) -> Iterator[Problem]:
+    text, span = to.text, to.span
     try:
         (found,) = addressees.find(text, c.world)
     except addressees.AmbiguousAddressee as said:
         yield problem(span, "person-ambiguous", f"`{text}` could be {' or '.join(said.emails)}", "write the email")
         return
     except addressees.UnknownAddressee as said:
-        yield _unknown(c, text, span, said.near)
+        yield _unknown(c, to, said.near)
         return
     if found.kind == "person" and not found.known and not _customer(c, found.ref):
         near = addressees.near_emails(found.ref, c.world)
         yield problem(span, "unknown-person", f"no person here has the address `{text}`", did_you_mean(near),
-                      near[0] if len(near) == 1 and _replaceable(c, span, text) else None)  # fmt: skip
+                      near[0] if len(near) == 1 else None, fix_at=to.inner)  # fmt: skip
     elif found.kind == "conversation" and c.world.channels is not None:
         channel = found.ref.partition(":")[0]
         if not found.ref.startswith("#") and channel not in c.world.channels:
             yield problem(span, "channel-off", f"`{channel}` is not on here, so `{text}` cannot be reached")
 
 
-def _unknown(c: Checking, text: str, span: Span, near: list[str]) -> Problem:
+def _unknown(c: Checking, to: Written, near: list[str]) -> Problem:
+    text, span = to.text, to.span
     kind, _, rest = text.partition(":")
     if kind == "agent":
         if not c.world.agents:
@@ -72,12 +74,8 @@ def _unknown(c: Checking, text: str, span: Span, near: list[str]) -> Problem:
     if mend is not None and len(near) == 1:
         mend = f"{mend[:-1]}{_who(c, near[0])}?"
     code = {"agent": "unknown-agent", "role": "unknown-role"}.get(kind, "unknown-person")
-    return problem(span, code, message, mend, near[0] if len(near) == 1 and _replaceable(c, span, text) else None)
-
-
-def _replaceable(c: Checking, span: Span, text: str) -> bool:
-    """Whether the span holds exactly the text: inside quotes a replacement would lose them."""
-    return c.source is not None and c.source.text[span[0] : span[1]] == text
+    fix = near[0] if len(near) == 1 and '"' not in near[0] else None
+    return problem(span, code, message, mend, fix, fix_at=to.inner)
 
 
 def _who(c: Checking, near: str) -> str:
@@ -101,9 +99,9 @@ def _agents(c: Checking, place: str, op: Op, spec: OpSpec) -> Iterator[Problem]:
     if spec.agent or (op.op == "ask" and op.to is None and c.node(place, "to") is None):
         yield problem(c.name(place), "agent-missing", f"`{c.spelt(place)}` needs an agent, and no agent is configured")
     elif op.op == "ask":
-        for text, span in literal_texts(c, place, "to", op.to):
-            if text == "agent":
-                yield problem(span, "agent-missing", "no agent is configured")
+        for to in literal_texts(c, place, "to", op.to):
+            if to.text == "agent":
+                yield problem(to.span, "agent-missing", "no agent is configured")
 
 
 def _need(c: Checking, place: str, op: Op) -> Iterator[Problem]:

@@ -46,13 +46,12 @@ def unknown_stream(c: Checking, stream: str) -> tuple[str, str | None, str | Non
 
 
 def _evidence(c: Checking, place: str, op: Op) -> Iterator[Problem]:
-    for text, span in literal_texts(c, place, "evidence", op.params.get("evidence")):
-        found = unknown_stream(c, text)
+    for named in literal_texts(c, place, "evidence", op.params.get("evidence")):
+        found = unknown_stream(c, named.text)
         if found is not None:
             message, mend, fix = found
-            exact = c.source is not None and c.source.text[span[0] : span[1]] == text
-            code = "channel-off" if text in CHAT_STREAMS else "unknown-stream"
-            yield problem(span, code, message, mend, fix if exact else None)
+            code = "channel-off" if named.text in CHAT_STREAMS else "unknown-stream"
+            yield problem(named.span, code, message, mend, fix, fix_at=named.inner)
     streams = streams_of(op)
     if streams and "clock" not in streams and not any(has_refs(stream) for stream in streams):
         for field in ("at", "in"):
@@ -69,9 +68,8 @@ def _model(c: Checking, place: str, op: Op) -> Iterator[Problem]:
     mend = did_you_mean(near) or (
         f"models here: {', '.join(f'`{m}`' for m in c.world.models)}" if c.world.models else None
     )
-    span = c.span(place, "name")
-    exact = c.source is not None and c.source.text[span[0] : span[1]] == name
-    yield problem(span, "unknown-model", f"no model here is called `{name}`", mend, near[0] if len(near) == 1 and exact else None)
+    yield problem(c.span(place, "name"), "unknown-model", f"no model here is called `{name}`", mend,
+                  near[0] if len(near) == 1 else None, fix_at=c.inner(place, "name"))  # fmt: skip
 
 
 def _script(c: Checking, place: str, op: Op) -> Iterator[Problem]:
@@ -80,11 +78,9 @@ def _script(c: Checking, place: str, op: Op) -> Iterator[Problem]:
         return
     saved = c.world.scripts.get(name)
     if saved is None:
-        span = c.span(place, "script")
         near = nearest(name, c.world.scripts)
-        exact = c.source is not None and c.source.text[span[0] : span[1]] == name
-        yield problem(span, "unknown-script", f"no saved script is called `{name}`", did_you_mean(near),
-                      near[0] if len(near) == 1 and exact else None)  # fmt: skip
+        yield problem(c.span(place, "script"), "unknown-script", f"no saved script is called `{name}`", did_you_mean(near),
+                      near[0] if len(near) == 1 else None, fix_at=c.inner(place, "script"))  # fmt: skip
         return
     if name == c.plan.name or (c.plan.name and reaches(c, name, c.plan.name)):
         yield problem(c.span(place, "script"), "script-circle", f"`{name}` calls `{c.plan.name}` in turn, in a circle")

@@ -234,6 +234,9 @@ def _issue(c: Checking, op: Op, name: str, text: str, issue: types.Issue) -> Pro
 
 def _never(span: Span, said: str, issue: types.Issue) -> Problem:
     always = "always" if issue.sign == "!=" else "never"
+    if issue.sign == "in" and (options := _options(issue.type)):
+        listed = ", ".join(f"`{v}`" for v in options[:8])
+        return problem(span, "never-true", f"`{_short(said)}` is never true: it can be {listed}")
     for literal, options in ((issue.other, issue.type), (issue.type, issue.other)):
         one = literal.values[0] if isinstance(literal, types.Enum) and len(literal.values) == 1 else None
         choices = _options(options)
@@ -362,9 +365,9 @@ def _arguments(c: Checking, op: Op, spec: OpSpec) -> Iterator[Problem]:
     told: set[tuple[str | int, ...]] = set()
     for fault in validator.iter_errors(params):
         path = tuple(fault.instance_path)
-        if path in told or any(where[: len(path)] == path and (path or _whole_kind(fault)) for where in referring):
-            if not _structural(fault):
-                continue
+        # A fault of the whole cannot be judged while a part of it is not known.
+        if not _structural(fault) and (path in told or any(where[: len(path)] == path for where in referring)):
+            continue
         yield from _argument(c, op, spec, fault, path)
         told.add(path if not _structural(fault) else (*path, fault.message))
     for where, ref in refs(params):
@@ -382,11 +385,6 @@ def _arguments(c: Checking, op: Op, spec: OpSpec) -> Iterator[Problem]:
 
 def _structural(fault: Any) -> bool:
     return type(fault.kind).__name__ in ("Required", "AdditionalProperties", "UnevaluatedProperties")
-
-
-def _whole_kind(fault: Any) -> bool:
-    """A fault of all the arguments together cannot be judged while one of them is not known."""
-    return not _structural(fault)
 
 
 def _argument(c: Checking, op: Op, spec: OpSpec, fault: Any, path: tuple[str | int, ...]) -> Iterator[Problem]:
