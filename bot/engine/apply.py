@@ -57,8 +57,8 @@ def resume(turn: Turn) -> None:
     more = turn.run.data.pop("more", None)
     if more:
         for kind, path in more:
-            if kind == "dirty":
-                turn.dirty.add(path)
+            if kind == "start":
+                turn.mark(path)
             else:
                 turn.queue.append((kind, path))
 
@@ -82,7 +82,7 @@ def settle(turn: Turn) -> None:
         if row is None:
             return
         order.begin(turn, row)
-    left = [*turn.queue, *(("dirty", path) for path in turn.dirty)]
+    left = [*turn.queue, *(("start", path) for path in turn.marked())]
     if left:
         turn.run.data["more"] = [list(pair) for pair in left]
         turn.step.more = [path for _, path in left]

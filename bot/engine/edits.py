@@ -227,7 +227,7 @@ def _insert(turn: Turn, row: OpRow, new: Any) -> tuple[Any, Any]:
         for op in fresh:
             order.count_needs(turn, turn.must(f"{row.region}.{op.place[len(region.path) + 1:]}" if row.region else op.place))
         turn.touch_region(region)
-        turn.dirty.add(row.region)
+        turn.mark(row.region)
     elif region is not None:
         raise Refused("its region has closed")
     return None, [_told(op) for op in ops]
@@ -307,7 +307,8 @@ def _run_edit(turn: Turn, fact: Edited, what: str) -> None:
             run.state = "paused"
         case "resume" if run.state == "paused":
             run.state = "running"
-            turn.dirty.update(turn.rows.open_regions())
+            for path in turn.rows.open_regions():
+                turn.mark(path)
         case "retry" if run.state == "failed":
             reopening.reopen(turn)
         case "cancel" | "pause" | "resume" | "retry":
@@ -340,7 +341,7 @@ def _plan_op(turn: Turn, row: OpRow, op: Op) -> None:
     row.op, row.id = op.op, op.id
     row.rev += 1
     order.count_needs(turn, row)
-    turn.dirty.add(row.region)
+    turn.mark(row.region)
 
 
 def _check(turn: Turn, plan: Plan) -> None:

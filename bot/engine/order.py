@@ -6,7 +6,7 @@ from bot.domain.errors import OpError
 from bot.domain.ids import indexes_of, instance
 from bot.domain.record import OpRow, RegionRow
 from bot.engine import scope
-from bot.engine.turn import Key, Turn
+from bot.engine.turn import Turn
 
 
 def open_region(turn: Turn, owner: OpRow | None, path: str, item: object = None) -> None:
@@ -26,7 +26,7 @@ def open_region(turn: Turn, owner: OpRow | None, path: str, item: object = None)
         turn.add(rows[-1])
     for row in rows:
         count_needs(turn, row)
-    turn.dirty.add(path)
+    turn.mark(path)
     if not rows:
         turn.queue.append(("closed", path))
 
@@ -47,18 +47,9 @@ def count_needs(turn: Turn, row: OpRow) -> None:
 
 def start_next(turn: Turn) -> OpRow | None:
     """Takes the op that comes first in written order among those that may start, and marks it started."""
-    best: tuple[Key, OpRow] | None = None
-    for path in list(turn.dirty):
-        row = startable(turn, path)
-        if row is None:
-            turn.dirty.discard(path)
-            continue
-        key = turn.key(row.path)
-        if best is None or key < best[0]:
-            best = (key, row)
-    if best is None:
+    row = turn.next_start(lambda path: startable(turn, path))
+    if row is None:
         return None
-    row = best[1]
     row.started = turn.now
     row.state = "running"
     row.rev += 1
@@ -94,11 +85,11 @@ def ended(turn: Turn, row: OpRow) -> None:
                 continue
             count_needs(turn, other)
             if other.state == "planned" and other.needs == 0:
-                turn.dirty.add(other.region)
+                turn.mark(other.region)
     if region.unended == 0:
         turn.queue.append(("closed", region.path))
     else:
-        turn.dirty.add(region.path)
+        turn.mark(region.path)
 
 
 def skip(turn: Turn, row: OpRow, name: str, cause: OpRow) -> None:

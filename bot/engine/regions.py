@@ -19,7 +19,6 @@ def closed(turn: Turn, path: str) -> None:
     region.state = "closed"
     turn.cool(region)
     turn.touch_region(region)
-    turn.dirty.discard(path)
     if was == "open":
         _give_value(turn, region)
     if region.owner == "":

@@ -41,7 +41,7 @@ def _region(turn: Turn, path: str) -> None:
             region.unended += 1
             if row.state == "planned":
                 order.count_needs(turn, row)
-    turn.dirty.add(path)
+    turn.mark(path)
 
 
 def _op(turn: Turn, row: OpRow) -> None:

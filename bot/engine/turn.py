@@ -7,7 +7,9 @@ What concerns another op or a region further up is put on `queue` and taken by `
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from datetime import datetime
+from heapq import heappop, heappush
 from typing import Any
 
 from bot.domain.changes import (
@@ -43,7 +45,8 @@ class Turn:
         self.now = now
         self.step = Step()
         self.queue: deque[tuple[str, str]] = deque()
-        self.dirty: set[str] = set()
+        self._marked: set[str] = set()
+        self._starts: list[tuple[Key, str, str]] = []
         self._ops: dict[str, OpRow | None] = {}
         self._regions: dict[str, RegionRow | None] = {}
         self._in_region: dict[str, set[str]] = {}
@@ -51,6 +54,33 @@ class Turn:
         self._touched: dict[str, None] = {}
         self._touched_regions: dict[str, None] = {}
         self._keys: dict[str, Key] = {}
+
+    # --- regions in which something may start ------------------------------------------------------------------
+    def mark(self, region: str) -> None:
+        """Something may start in this region: it is looked at when its turn in the written order comes."""
+        if region not in self._marked:
+            self._marked.add(region)
+            heappush(self._starts, (self.region_key(region), region, ""))
+
+    def next_start(self, startable: Callable[[str], OpRow | None]) -> OpRow | None:
+        """The op that comes first in written order among those that may start. A region's key is below those of its
+        ops, so regions further down are not looked at before it is their turn."""
+        while self._starts:
+            _, region, path = heappop(self._starts)
+            if not path:
+                self._marked.discard(region)
+            row = startable(region)
+            if row is None:
+                continue
+            if row.path == path:
+                self.mark(region)
+                return row
+            heappush(self._starts, (self.key(row.path), region, row.path))
+        return None
+
+    def marked(self) -> list[str]:
+        """The regions that have not been looked at to the end."""
+        return list(dict.fromkeys(region for _, region, _ in sorted(self._starts)))
 
     # --- looking up -------------------------------------------------------------------------------------------
     def op(self, path: str) -> OpRow | None:
@@ -216,7 +246,7 @@ class Turn:
             region.hot += by
             self.touch_region(region)
             if by < 0:
-                self.dirty.add(path)
+                self.mark(path)
             if not region.owner or (was > 0) == (region.hot > 0):
                 return
             owner = self.must(region.owner)
@@ -275,7 +305,6 @@ class Turn:
                 if not any(below(region.path, k) or k == region.path or below(k, region.path) for k in keep):
                     region.state, region.unended, region.hot = "closed", 0, 0
                     self.touch_region(region)
-                    self.dirty.discard(region.path)
 
     def bind(self, name: str, value: Any) -> None:
         self.step.bound.append(Bound(name=name, value=value, at=self.now))

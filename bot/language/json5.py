@@ -21,7 +21,7 @@ DOUBLE = "“”„‟«»"
 SINGLE = "‘’‚‛‹›"
 
 _TOKEN = re.compile(
-    r"""(?P<ws>(?:[\s\ufeff]+|//[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)+)
+    r"""(?P<ws>(?:[\s\ufeff]+|//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/)+)
     |(?P<p>[\[\]{}:,;])
     |(?P<str>"[^"\\\n]*(?:\\[^\r][^"\\\n]*)*"|'[^'\\\n]*(?:\\[^\r][^'\\\n]*)*')
     |(?P<num>[+-]?(?:0[xX][0-9a-fA-F]+|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(?![\w$.:/@-]))
@@ -167,6 +167,7 @@ def _close(reader: _Reader, sign: str, at: int) -> None:
     if reader.want == "colon" or (reader.want == "value" and reader.stack and reader.stack[-1].kind == "object"):
         key, start, end = reader.keys.pop()
         _problem(reader, start, end, "json-syntax", f"`{key}` has no value")
+        reader.want = "key"
     if not any(node.kind == kind for node in reader.stack):
         _problem(reader, at, at + 1, "json-syntax", f"`{sign}` closes what was never opened")
         return
@@ -328,6 +329,13 @@ def _number(reader: _Reader, said: str, end: int) -> Node:
 
 def _word(reader: _Reader, said: str) -> None:
     start = reader.at
+    if said.startswith("/*"):
+        _problem(
+            reader, start, start + 2, "json-syntax", "`/*` opens a comment that is never closed", "close it with `*/`"
+        )
+        reader.at = reader.stop
+        reader.stack.clear()
+        return
     in_object = bool(reader.stack) and reader.stack[-1].kind == "object"
     key_next = reader.want == "key" or (
         reader.want == "comma" and in_object and _KEYLIKE.match(reader.text, start, reader.stop)
@@ -386,8 +394,7 @@ def _odd(reader: _Reader) -> None:
     if char in "\"'" or char in DOUBLE or char in SINGLE:
         mend = "close it, or write a line break as `\\n`"
         _problem(reader, at, at + 1, "json-syntax", f"`{char}` opens a text that its line does not close", mend)
-        cut = re.compile(r"\s*[,\]}\s]*\Z").search(text, at + 1, end)
-        stop = cut.start() if cut else end
+        stop = at + 1 + len(text[at + 1 : end].rstrip(" \t,]}"))
         _scalar(
             reader,
             Node(

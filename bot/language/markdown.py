@@ -17,7 +17,7 @@ from bot.language.problems import Fix, Note, Problem, nearest
 from bot.language.tree import Member, Node
 
 _ITEM = re.compile(
-    r"(?P<indent>[ \t]*)(?P<marker>[-*+•◦▪–]|\d{1,9}[.)])[ \t]+(?P<box>\[[ xX]\][ \t]+)?(?P<rest>\S.*?)[ \t]*\Z"
+    r"(?P<indent>[ \t]*)(?P<marker>[-*+•◦▪–]|\d{1,9}[.)])[ \t]+(?P<box>\[[ xX]\][ \t]+)?(?P<rest>\S.*)\Z"
 )
 _RULE = re.compile(r"[ \t]*([-*_])([ \t]*\1){2,}[ \t]*\Z")
 _HEADING = re.compile(r"[ \t]*(#{1,6}([ \t]|\Z)|<!--)")
@@ -148,7 +148,7 @@ def _program_error(reader: _Reader, item: Item, members: dict[str, Member]) -> N
 
 
 def _rests(text: str) -> list[str]:
-    found = (_ITEM.match(line) for line in text.split("\n"))
+    found = (_ITEM.match(line.rstrip()) for line in text.split("\n"))
     return [item["rest"] for item in found if item]
 
 
@@ -175,7 +175,7 @@ def _line(reader: _Reader, line: str, start: int, end: int) -> None:
         _quote(reader, line, start, end)
     elif _RULE.match(line) or _HEADING.match(line):
         reader.mode = "text"
-    elif item := _ITEM.match(line):
+    elif item := _ITEM.match(line.rstrip()):
         _item(reader, item, start)
     elif reader.mode == "item" and reader.latest is not None:
         _unmarked(reader, line, start)

@@ -72,7 +72,9 @@ def examine(
     )  # fmt: skip
 
 
-def check_plan(plan: Plan, catalog: Catalog, world: World, bound: Mapping[str, str | None] | None = None) -> list[Problem]:
+def check_plan(
+    plan: Plan, catalog: Catalog, world: World, bound: Mapping[str, str | None] | None = None
+) -> list[Problem]:
     """What is wrong with a plan that has no text: an edited one. `bound`: names it sees from outside, with types.
 
     Places in the problems mean nothing; messages and mends do."""
@@ -107,6 +109,8 @@ def _once(problems: list[Problem], *, placed: bool) -> list[Problem]:
     seen: dict[tuple[Any, ...], Problem] = {}
     for problem in problems:
         # Without a place (a program's head, an edit) it is the words that tell causes apart.
-        key = (problem.start, problem.end) if placed and problem.start else (problem.code, problem.message, problem.start)
+        key = (
+            (problem.start, problem.end) if placed and problem.start else (problem.code, problem.message, problem.start)
+        )
         seen.setdefault(key, problem)
     return sorted(seen.values(), key=lambda p: (p.start, p.end))

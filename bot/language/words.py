@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from bot.language import refs
 from bot.language.json5 import DOUBLE, SINGLE
@@ -100,31 +101,46 @@ def rest(text: str, start: int, stop: int) -> Node | None:
     out: list[str] = []
     places: list[int] = []
     at = 0
-    for found in re.finditer(r"[ \t]*\n\s*", said):
-        out.append(said[at : found.start()] + " ")
-        places.extend(range(start + at, start + found.start() + 1))
-        at = found.end()
-    out.append(said[at:])
-    places.extend(range(start + at, end + 1))
+    for number, line in enumerate(said.split("\n")):
+        body = line.strip()
+        lead = start + at + len(line) - len(line.lstrip())
+        at += len(line) + 1
+        if body:
+            if out:
+                out.append(" ")
+                places.append(lead - 1 if number else lead)
+            out.append(body)
+            places.extend(range(lead, lead + len(body)))
+    places.append(end)
     return Node(kind="text", start=start, end=end, value="".join(out), offsets=places, markdown=True)
 
 
 def _closing(text: str, start: int, stop: int) -> int | None:
     """Where the quote at `start` closes: the first that ends a word, else the first at all; on its line."""
+    line_end = text.find("\n", start, stop)
+    stop = stop if line_end < 0 else line_end
     opener = text[start]
     closers = opener if opener in "\"'" else (DOUBLE + '"' if opener in DOUBLE else SINGLE + "'")
-    first: int | None = None
+    ends_word = start < _last_end(text, stop, closers)
     at = start + 1
-    while at < stop and text[at] != "\n":
+    while at < stop:
         if text[at] == "\\":
             at += 2
             continue
-        if text[at] in closers:
-            if at + 1 >= stop or text[at + 1].isspace():
-                return at
-            first = at if first is None else first
+        if text[at] in closers and (not ends_word or at + 1 >= stop or text[at + 1].isspace()):
+            return at
         at += 1
-    return first
+    return None
+
+
+@lru_cache(maxsize=64)
+def _last_end(text: str, stop: int, closers: str) -> int:
+    """Where the last closing quote of a line stands that ends a word: beyond it none needs to be looked for."""
+    at = text.rfind("\n", 0, stop) + 1
+    last = -1
+    for found in re.finditer(rf"[{re.escape(closers)}](?=\s|\Z)", text[at:stop]):
+        last = at + found.start()
+    return last
 
 
 def _quoted(text: str, start: int, end: int) -> Word:
