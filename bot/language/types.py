@@ -29,9 +29,12 @@ class Plain:
 
 @dataclass(frozen=True, slots=True)
 class Enum:
-    """One of these values."""
+    """One of these values, which may be of any kind."""
 
     values: tuple[Any, ...]
+
+    def __hash__(self) -> int:
+        return hash(repr(self.values))
 
 
 @dataclass(frozen=True, slots=True)
