@@ -441,14 +441,10 @@ def _swapped(given: Arguments, args: list[Arg], left: list[Word | Node]) -> bool
     one, two = left
     if isinstance(one, Node) or isinstance(two, Node) or not _wrong_way(given, args[0].kind, args[1].kind, one, two):
         return False
-    nouns = {"number": "the count", "value": "the bound name", "literal": "the text"}
-    listed = given.spec is not None and given.spec.expects.get(
-        args[0].name if args[0].kind == "value" else args[1].name
-    )
-    if listed:
-        nouns["value"] = f"the {listed}"
+    expects: Mapping[str, str] = given.spec.expects if given.spec else {}
+    nouns = ["the count" if arg.kind == "number" else f"the {expects.get(arg.name, arg.name)}" for arg in args]
     mended = f"{two.raw} {one.raw}"
-    message = f"`{given.name}` takes {nouns[args[0].kind]} before {nouns[args[1].kind]}"
+    message = f"`{given.name}` takes {nouns[0]} before {nouns[1]}"
     if args[0].kind == "value" and args[1].kind == "literal":
         message += f"; `{one.raw}` is bound nowhere above" if not one.quoted else ""
     fix = Fix(start=one.start, end=two.end, text=mended)

@@ -52,6 +52,8 @@ class _Lowering:
     ops: int = 0
     too_many: Node | None = None
     too_deep: bool = False
+    meant: set[str] = field(default_factory=set)
+    """Parameters of the op being read that were likely misspelt: not missing besides."""
 
     def problem(self, node: Node | Member, code: str, message: str, mend: str | None = None, **more: Any) -> None:
         self.problems.append(Problem(start=node.start, end=node.end, code=code, message=message, mend=mend, **more))
@@ -177,7 +179,7 @@ def _unknown(at: _Lowering, node: Node, name: str, *, markdown: bool) -> None:
         near = nearest(name, [*(command(op) for op in at.catalog.ops), "else", "branch", "miss", "error"])
         at.problem(node, "unknown-op", f"no command is called `{name}`", did_you_mean(near))
         return
-    near = nearest(name, at.catalog.ops) or [COMMANDS[name]] * (name in COMMANDS)
+    near = [COMMANDS[name]] if name in COMMANDS else nearest(name, at.catalog.ops)
     at.problem(node, "unknown-op", f"no op is called `{name}`", did_you_mean(near))
 
 
@@ -189,6 +191,7 @@ def _sorted(at: _Lowering, node: Node, spec: OpSpec | None) -> tuple[Members, Me
     fields: Members = {}
     params: Members = {}
     regions: Members = {}
+    at.meant = set()
     inner = _inner(at, node, spec)
     own = spec.params.get("properties", {}) if spec else {}
     for at_op, members in ((True, node.members), (False, inner)):
@@ -202,7 +205,7 @@ def _sorted(at: _Lowering, node: Node, spec: OpSpec | None) -> tuple[Members, Me
                 params[key] = member
             elif spec is not None and key in own:
                 _put(at, params, key, member)
-            elif (key in spec.regions) if spec else at_op and key in REGIONS:
+            elif (key in spec.regions) if spec else (at_op and key in REGIONS and member.value.kind == "array"):
                 _put(at, regions, key, member)
             elif not at_op and _is_field(key, spec):
                 _put(at, fields, key, member)
@@ -217,6 +220,7 @@ def _inner(at: _Lowering, node: Node, spec: OpSpec | None) -> Mapping[str, Membe
         return {}
     if member.value.kind != "object":
         at.problem(member.value, "parameter-type", f"`params` is an object; this is {_a(member.value)}")
+        at.meant.update(spec.params.get("properties", {}) if spec else ())
         return {}
     return member.value.members
 
@@ -244,7 +248,9 @@ def _stray(at: _Lowering, spec: OpSpec, key: str, member: Member) -> None:
         at.problem(member, "unknown-field", f"`{key}` is no field of an op", mend)
         return
     known = [*spec.params.get("properties", {}), *spec.fields, *spec.regions, "id"]
-    mend = did_you_mean(nearest(key, known))
+    near = nearest(key, known)
+    at.meant.update(near)
+    mend = did_you_mean(near)
     if mend is None and key in (*ALL_FIELDS, *REGIONS):
         at.problem(member, "unknown-field", f"`{name}` takes no `{key}`")
         return
@@ -285,11 +291,11 @@ def _params(at: _Lowering, node: Node, spec: OpSpec | None, params: Members, *, 
 
 
 def _required(at: _Lowering, node: Node, spec: OpSpec, params: Members, *, missing: bool) -> None:
-    needed = [key for key in spec.params.get("required", ()) if key not in params]
+    needed = [key for key in spec.params.get("required", ()) if key not in params and key not in at.meant]
     if missing and spec.name == "ask":
         needed = [key for key in needed if key != "question"]
     ways = [way["required"] for way in spec.params.get("anyOf", ()) if "required" in way]
-    if ways and not any(all(key in params for key in way) for way in ways):
+    if ways and not any(all(key in params or key in at.meant for key in way) for way in ways):
         needed.append(" or ".join(f"`{key}`" for way in ways for key in way).strip("`"))
     where = node.members["op"].value
     name = command(spec.name) if node.markdown else spec.name

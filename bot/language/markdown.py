@@ -241,7 +241,13 @@ def _fence(reader: _Reader, opened: re.Match[str], start: int, stop: int) -> int
     if looks and reader.latest is not None and reader.mode in ("item", "quote", "gap", "fence"):
         if closing is None:
             at = start + opened.start("run")
-            reader.problem(at, at + len(run), "fence-open", "this fence is never closed", f"end it with a line `{run}`")
+            reader.problem(
+                at,
+                at + len(run),
+                "fence-open",
+                "this fence is never closed",
+                "end it with a line of its own, as it begins",
+            )
         else:
             reader.latest.fences.append((body_start, body_end))
         reader.mode = "fence"

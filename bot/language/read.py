@@ -69,7 +69,10 @@ def _json(source: Source, catalog: Catalog) -> Read:
 def _markdown(source: Source, catalog: Catalog) -> Read:
     parsed = markdown.read(source.text, catalog)
     lowered = lower(parsed.roots, catalog, parsed.wounded) if parsed.roots else None
-    problems = _ordered([*source.problems, *parsed.problems, *(lowered.problems if lowered else ())])
+    further = lowered.problems if lowered else ()
+    if parsed.problems:
+        further = tuple(p for p in further if p.code != "no-command")
+    problems = _ordered([*source.problems, *parsed.problems, *further])
     return Read(
         source,
         lowered.plan if lowered else None,

@@ -125,17 +125,20 @@ def _object(schema: Schema, node: Node, name: str, found: list[Problem]) -> None
     if len(node.members) < schema.get("minProperties", 0):
         _fault(node, "parameter-value", f"{name} is empty", found)
     extra = schema.get("additionalProperties", True)
+    meant: set[str] = set()
     for key, member in node.members.items():
         if key in properties:
             _check(properties[key], member.value, f"`{key}` in {name}", found)
         elif extra is False:
-            mend = did_you_mean(nearest(key, properties)) or "it has " + ", ".join(f"`{k}`" for k in properties)
+            near = nearest(key, properties)
+            meant.update(near)
+            mend = did_you_mean(near) or "it has " + ", ".join(f"`{k}`" for k in properties)
             where = Node(kind="text", start=member.start, end=member.end)
             _fault(where, "unknown-parameter", f"{name} has no `{key}`", found, mend)
         elif isinstance(extra, Mapping):
             _check(extra, member.value, f"`{key}` in {name}", found)
     for key in schema.get("required", ()):
-        if key not in node.members:
+        if key not in node.members and key not in meant:
             where = Node(kind="object", start=node.start, end=node.start + 1)
             _fault(where, "parameter-missing", f"{name} needs `{key}`", found)
 
