@@ -34,6 +34,7 @@ _PLANNED_AT = Statement(sa.select(*_OP).where(*_MINE, op.c.place == b("place"), 
 _BY_IDENT = Statement(sa.select(*_OP).where(*_MINE, op.c.ident == b("ident"), op.c.ident.is_not(None)))
 _PENDING = Statement(sa.select(*_OP).where(*_MINE, op.c.state.in_(
     [sa.literal_column(f"'{s}'") for s in PENDING])).order_by(op.c.path))
+_SHOWING = Statement(sa.select(*_OP).where(*_MINE, op.c.op == "show", op.c.state == "done"))
 _ALL = Statement(sa.select(*_OP).where(*_MINE))
 _COUNT = Statement(sa.select(sa.func.count()).select_from(op).where(*_MINE))
 _REGION_AT = Statement(sa.select(*_REGION).where(*_MY_REGION, region.c.path == b("path")))
@@ -138,6 +139,10 @@ class StoredRows:
     def planned_count(self) -> int:
         got = _COUNT.one(self.tx, self._mine)
         return int(got[0]) if got else 0
+
+    def showing(self) -> list[OpRow]:
+        """Every op that has shown something."""
+        return [self._op(got) for got in _SHOWING.all(self.tx, self._mine)]
 
     def all(self) -> list[OpRow]:
         """Every op of the run: for the record, never for the engine."""

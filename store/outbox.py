@@ -28,6 +28,8 @@ _DONE = Statement(sa.update(delivery).where(delivery.c.seq == b("seq_"))
                   .values(state=b("state"), ref=b("ref"), error=b("error"), done=b("done"),
                           channel=sa.func.coalesce(b("channel"), delivery.c.channel),
                           conversation=sa.func.coalesce(b("conversation"), delivery.c.conversation)))
+_HERE = Statement(sa.update(delivery).where(delivery.c.ws == b("ws"), delivery.c.id == b("id_"))
+                  .values(state="delivered", channel="web", done=b("done"), shown=1))
 _SHOWN = Statement(sa.update(delivery).where(delivery.c.seq == b("seq_")).values(shown=1))
 _SETTLE = Statement(sa.update(delivery).where(delivery.c.ws == b("ws"), delivery.c.run == b("run"), delivery.c.path == b("path"),
                                               delivery.c.token.is_not(None), delivery.c.outcome.is_(None))
@@ -109,6 +111,11 @@ def mark_done(tx: Transaction, seq: int, at: datetime, *, ref: str | None = None
               channel: str | None = None, conversation: str | None = None) -> None:
     _DONE.run(tx, {"seq_": seq, "state": "failed" if error else "delivered", "ref": ref, "error": error, "done": micros(at),
                    "channel": channel, "conversation": conversation})
+
+
+def mark_here(tx: Transaction, ident: str, at: datetime) -> None:
+    """The room shows it: accepted by the commit that wrote it."""
+    _HERE.run(tx, {"ws": tx.ws, "id_": ident, "done": micros(at)})
 
 
 def mark_shown(tx: Transaction, seq: int) -> None:

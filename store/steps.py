@@ -11,14 +11,14 @@ from store import history, inbox, ops, outbox, runs, waits
 from store.dialect import Transaction
 
 
-def write(tx: Transaction, step: Step, plan_text: Callable[[Any], str], *, resumed: bool) -> None:
-    """Writes a step's rows. `plan_text` gives the stored form of an edited plan; `resumed`: the step took up the
+def write(tx: Transaction, step: Step, plan_text: Callable[[Any], str], *, resumed: bool) -> list[str]:
+    """Writes a step's rows; gives the runs that cancelled ops had started. `plan_text` gives the stored form of an edited plan; `resumed`: the step took up the
     rest of an earlier one."""
     run = step.run
     assert run is not None
+    orphans: list[str] = []
     for change in step.cancelled:
-        for child in runs.children_below(tx, run.id, change.path):
-            run.data.setdefault("orphans", []).append(child)
+        orphans += runs.children_below(tx, run.id, change.path)
         ops.cancel_under(tx, run.id, change)
     ops.put_regions(tx, run.id, step.regions)
     ops.put_ops(tx, run.id, step.ops)
@@ -39,6 +39,7 @@ def write(tx: Transaction, step: Step, plan_text: Callable[[Any], str], *, resum
         waits.drop_run(tx, run.id)
     run.rev += 1
     runs.put(tx, run)
+    return orphans
 
 
 def empty(step: Step) -> bool:

@@ -530,10 +530,10 @@ class _Reader:
             stream = self.word(r"[^>]+")
             self.need(">")
             return Event(stream, ANY)
-        found = next((w for w in WORDS if w == word), None)
-        if found is None:
-            raise UnknownType(self.text)
-        return Plain(found)
+        for known in WORDS:
+            if known == word:
+                return Plain(known)
+        raise UnknownType(self.text)
 
     def record(self) -> Type:
         members: list[tuple[str, Type]] = []

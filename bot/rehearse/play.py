@@ -26,7 +26,8 @@ from bot.language import refs
 from bot.language.durations import seconds
 from bot.rehearse.scenario import Move, Scenario
 from bot.runtime import files
-from bot.runtime.commit import Outcome, Site, accept, offer, take, world_of
+from bot.runtime.commit import Outcome, Site, accept, take, world_of
+from bot.runtime.report import input_names, natural
 from bot.runtime.sandbox import Sandbox
 from store import history, inbox, ops, outbox, runs, waits
 from store.transaction import Database
@@ -169,12 +170,12 @@ class Player:
 
     def _follow(self, outcome: Outcome) -> None:
         """The rest of a step that was too long, and what a run's end does to the run that started it."""
-        last = outcome
-        while last.step is not None and last.step.more:
-            last = self.db.write(take, self.site, outcome.run, Continued(at=self.now))
-            self._replied(last)
-        if last.step is not None and last.step.ended and last.run != RUN:
-            self._child_ended(last.run)
+        for run, step in outcome.steps():
+            more = step.more
+            while more:
+                last = self.db.write(take, self.site, run, Continued(at=self.now))
+                self._replied(last)
+                more = last.step.more if last.step is not None else None
 
     def _replied(self, outcome: Outcome) -> None:
         for reply in outcome.replies:
@@ -555,26 +556,12 @@ class Player:
         self._children += 1
         child = RunRow(id=f"r{self._children + 1}", job=JOB, owner=self.scenario.owner, plan="", created=self.now, names=names,
                        customer=self.scenario.customer, parent=f"{work['run']} {work['path']}",
-                       data={"script": body["script"], "depth": body["depth"], "work": _key(work)})
+                       data={"script": body["script"], "depth": body["depth"], "attempt": work["attempt"]})
         self._done(work)
         self.fact(work["run"], _result(self.now, work, child=child.id))
         outcome = self.db.write(lambda tx: accept(tx, self.site, child, plan))
         self._replied(outcome)
         self._follow(outcome)
-
-    def _child_ended(self, run_id: str) -> None:
-        run = self.db.read(runs.get, run_id)
-        if run is None or run.parent is None or run.ended is None:
-            return
-        value = self.db.read(lambda tx: result_of_run(tx, run_id, JOB))
-        parent, path = run.parent.split(" ", 1)
-        script = run.data.get("script")
-        self.db.write(lambda tx: inbox.add(tx, stream=f"script:{script}", ident=run_id, sender=script, conversation=None,
-                                           at=self.now, body={"run": run_id, "state": run.state, "result": plain(value)}))
-        error = None if run.state == "done" else f"`{script}` {run.state}: {run.data.get('error') or 'it was cancelled'}"
-        work = run.data["work"]
-        self.fact(parent, Returned(at=self.now, path=path, attempt=work["attempt"], kind="run", value=value, error=error,
-                                   extra={"child": run_id, "state": run.state} if error is None else {"child": run_id}))
 
 
 class Chooser:
@@ -595,10 +582,6 @@ def _result(now: datetime, work: dict[str, Any], *, value: Any = None, error: st
             **extra: Any) -> Returned:
     return Returned(at=now, path=work["path"], attempt=work["attempt"], kind=work["kind"], value=value, error=error, lost=lost,
                     extra=extra)
-
-
-def _key(work: dict[str, Any]) -> dict[str, Any]:
-    return {k: work[k] for k in ("path", "attempt", "kind", "n")}
 
 
 def _named(rows: ops.StoredRows, named: str) -> list[OpRow]:
@@ -641,32 +624,6 @@ def _each_answer(row: dict[str, Any], choices: list[dict[str, Any]] | None) -> A
         return reply
     picked = asks.pick(choices, reply)
     return picked["value"] if picked else ErrorValue(f"`{reply}` is none of the choices, asked three times")
-
-
-def input_names(plan: Plan, given: dict[str, Any]) -> dict[str, Any]:
-    """The inputs of a sealed plan with their defaults."""
-    names = {i.name: i.default for i in plan.inputs or () if i.has_default}
-    return {**names, **{k: normalise(v) for k, v in given.items()}}
-
-
-def natural(path: str) -> list[Any]:
-    """A key that sorts `2` before `10`."""
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.findall(r"\d+|\D+", path)]
-
-
-def result_of_run(tx: Any, run_id: str, job: str) -> Any:
-    """What a run shows, else its last op's value."""
-    rows = ops.StoredRows(tx, run_id, job)
-    shown = shown_values(rows.all())
-    if shown:
-        return shown[0] if len(shown) == 1 else shown
-    program = rows.region("")
-    return program.value if program is not None and program.has_value else None
-
-
-def shown_values(rows: list[OpRow]) -> list[Any]:
-    """What was shown, in written order and index."""
-    return [r.data["shown"] for r in sorted(rows, key=lambda r: natural(r.path)) if "shown" in r.data and r.state == "done"]
 
 
 def saved_scripts(plans: dict[str, Plan]) -> dict[str, SavedScript]:

@@ -9,9 +9,10 @@ from bot.domain.plan import Plan
 from bot.language.read import read
 from bot.language.script import Examined, examine
 from bot.ops.builtin import catalog as catalog_of
-from bot.rehearse.play import Player, input_names, saved_scripts
+from bot.rehearse.play import Player, saved_scripts
 from bot.rehearse.report import report
 from bot.rehearse.scenario import Scenario, WrongScenario
+from bot.runtime.report import input_names
 from bot.runtime.sandbox import Sandbox
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from bot.domain.record import OpRow, RunRow
 from bot.domain.values import errors_in, plain
-from bot.rehearse.play import JOB, RUN, Player, natural, shown_values
+from bot.rehearse.play import JOB, RUN, Player
+from bot.runtime.report import error_notes, natural, op_report, shown_values, state_of
 from store import history, ops, runs
 
 
@@ -49,11 +50,6 @@ def report(player: Player, notes: list[str], preflight: dict[str, Any]) -> dict[
     return found
 
 
-def state_of(run: RunRow) -> str:
-    """`waiting` where the run has not ended."""
-    return run.state if run.state in ("done", "failed", "cancelled", "paused") else "waiting"
-
-
 def bindings(player: Player, rows: list[OpRow]) -> dict[str, Any]:
     """What the top-level ops bound: the last written one that has a value counts, its branches included."""
     found: dict[str, Any] = {}
@@ -62,32 +58,6 @@ def bindings(player: Player, rows: list[OpRow]) -> dict[str, Any]:
         if row.id in top and row.has_value and (row.region == "" or ".onMiss" in row.region or ".onError" in row.region):
             if "[" not in row.path and player.site.catalog[row.op].binds:
                 found[row.id] = plain(row.value)
-    return found
-
-
-def op_report(row: OpRow, zone: Any) -> dict[str, Any]:
-    def at(moment: datetime | None) -> str | None:
-        return moment.astimezone(zone).isoformat() if moment else None
-
-    return {
-        "path": row.path, "id": row.id, "op": row.op, "state": row.state, "value": plain(row.value) if row.has_value else None,
-        "by": row.by, "error": row.data.get("error"), "reason": row.data.get("reason"), "miss": row.data.get("miss"),
-        "claim": row.data.get("claim"), "started": at(row.started), "ended": at(row.ended),
-    }
-
-
-def error_notes(rows: list[OpRow]) -> list[str]:
-    """`show` says how many error values went out with what it showed."""
-    found: list[str] = []
-    for row in rows:
-        count = errors_in(row.data.get("shown"))
-        if count:
-            found.append(f"{count} of the shown values {'is an error' if count == 1 else 'are errors'} (op {row.path})")
-    for row in rows:
-        passed = row.data.get("passed")
-        if passed:
-            said = ", ".join(f"{n} {why}" for why, n in passed.items())
-            found.append(f"{row.id or row.path}: {sum(passed.values())} passed over: {said}")
     return found
 
 

@@ -387,7 +387,7 @@ def _is_number(value: Value) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, (ct.BoolType, bool))
 
 
-def _number(value: Value) -> int | float:
+def _number(value: Any) -> int | float:
     return float(value) if isinstance(value, float) else int(value)
 
 
@@ -409,9 +409,10 @@ def _equal(a: Value, b: Value) -> bool:
             if not found or not _equal(value, other):
                 return False
         return True
-    for kind in (str, bytes, datetime.datetime, datetime.timedelta):
-        if isinstance(a, kind) and isinstance(b, kind):
-            return kind.__eq__(a, b) is True
+    plain: Any
+    for plain in (str, bytes, datetime.datetime, datetime.timedelta):
+        if isinstance(a, plain) and isinstance(b, plain):
+            return plain.__eq__(a, b) is True
     return a is b or (isinstance(a, type) and isinstance(b, type) and _type_name(a) == _type_name(b))
 
 
@@ -474,7 +475,7 @@ def _arithmetic(sign: str) -> Callable[..., Value]:
         moments = isinstance(a, (datetime.datetime, datetime.timedelta)) and isinstance(
             b, (datetime.datetime, datetime.timedelta)
         )
-        if joined and len(a) + len(b) > _LONGEST:
+        if joined and _size_of(a) + _size_of(b) > _LONGEST:
             return _fault("the expression builds a value that is too large")
         if joined or (moments and sign in "+-"):
             try:
@@ -485,6 +486,10 @@ def _arithmetic(sign: str) -> Callable[..., Value]:
         return _fault(f"`{sign}` {what}, not {_kind(a)} and {_kind(b)}")
 
     return _guarded(run)
+
+
+def _size_of(value: Value) -> int:
+    return len(value)
 
 
 def _calculated(sign: str, a: Value, b: Value) -> Value:
@@ -558,7 +563,7 @@ def _converted(name: str) -> Callable[..., Value]:
         if isinstance(value, (datetime.datetime, datetime.timedelta)) and name in ("timestamp", "duration"):
             return value
         if name == "timestamp" and _is_number(value):
-            value = ct.StringType(datetime.datetime.fromtimestamp(int(value), datetime.UTC).isoformat())
+            value = ct.StringType(datetime.datetime.fromtimestamp(int(_number(value)), datetime.UTC).isoformat())
         try:
             return _wrapped(base(value))
         except (ValueError, TypeError, OverflowError, AttributeError):

@@ -13,16 +13,18 @@ from datetime import datetime
 from typing import Any
 
 from bot.domain.catalog import Catalog, World
-from bot.domain.changes import Reply, Step
-from bot.domain.facts import Accepted, Arrived, Continued, Fact
+from bot.domain.changes import Delivery, Reply, Step
+from bot.domain.facts import Accepted, Arrived, Continued, Delivered, Fact, Returned
 from bot.domain.ids import digest
 from bot.domain.plan import Plan
 from bot.domain.record import RunRow
+from bot.domain.values import plain
 from bot.engine.apply import apply
 from bot.engine.index import PlanIndex, build
 from bot.engine.view import View
 from bot.language.write import from_program, to_program
-from store import ops, runs, steps
+from bot.runtime import report
+from store import inbox, ops, outbox, runs, steps, waits
 from store.dialect import Transaction
 
 PLANS_KEPT = 512
@@ -37,6 +39,8 @@ class Site:
     world: Callable[[datetime], World]
     secret: str
     url: str = "http://127.0.0.1:8484"
+    here: Callable[[Delivery], bool] = lambda _: False  # noqa: E731
+    """Whether a delivery goes to the room, where its commit is its acceptance."""
     _plans: OrderedDict[str, PlanIndex] = field(default_factory=OrderedDict)
 
     def index(self, tx: Transaction, key: str) -> PlanIndex:
@@ -56,10 +60,19 @@ class Outcome:
     """What became of a fact. `where`: it must be evaluated for these expectations first, then taken again."""
 
     run: str
+    job: str = ""
     replies: tuple[Reply, ...] = ()
     step: Step | None = None
     where: Mapping[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     changed: bool = False
+    also: list[Outcome] = field(default_factory=list)
+    """What else the fact moved, in the same transaction: other runs, deliveries of the room."""
+    orphans: list[str] = field(default_factory=list)
+
+    def steps(self) -> list[tuple[str, Step]]:
+        """Every step that was written, with its run."""
+        found = [(self.run, self.step)] if self.step is not None else []
+        return found + [pair for other in self.also for pair in other.steps()]
 
 
 def plan_text(plan: Plan) -> str:
@@ -76,8 +89,7 @@ def take(tx: Transaction, site: Site, run_id: str, fact: Fact) -> Outcome:
 
 
 def _apply(tx: Transaction, site: Site, run: RunRow, fact: Fact) -> Outcome:
-    resumed = "more" in run.data
-    if resumed and not isinstance(fact, Continued):
+    if "more" in run.data and not isinstance(fact, Continued):
         while "more" in run.data:
             _apply(tx, site, run, Continued(at=fact.at))
     resumed = "more" in run.data
@@ -88,8 +100,40 @@ def _apply(tx: Transaction, site: Site, run: RunRow, fact: Fact) -> Outcome:
         return Outcome(run=run.id, where=step.where)
     if steps.empty(step) and not resumed:
         return Outcome(run=run.id, replies=tuple(step.replies))
-    steps.write(tx, step, plan_text, resumed=resumed)
-    return Outcome(run=run.id, replies=tuple(step.replies), step=step, changed=True)
+    orphans = steps.write(tx, step, plan_text, resumed=resumed)
+    outcome = Outcome(run=run.id, job=run.job, replies=tuple(step.replies), step=step, changed=True, orphans=orphans)
+    _deliver_here(tx, site, run, outcome)
+    if step.ended and (run.parent is not None or run.data.get("script")):
+        _tell_parent(tx, site, run, fact.at, outcome)
+    return outcome
+
+
+def _deliver_here(tx: Transaction, site: Site, run: RunRow, outcome: Outcome) -> None:
+    """What the room shows is delivered by its commit: the rows say so at once, and the op goes on."""
+    assert outcome.step is not None
+    for row in outcome.step.deliveries:
+        if not site.here(row):
+            continue
+        outbox.mark_here(tx, row.id, row.at)
+        if row.opens:
+            fact = Delivered(at=row.at, path=row.path, delivery=row.id, kind=row.kind, to=row.to, attempt=row.attempt)
+            outcome.also.append(_apply(tx, site, run, fact))
+
+
+def _tell_parent(tx: Transaction, site: Site, run: RunRow, at: datetime, outcome: Outcome) -> None:
+    """A run that ended is an event of its script's, and the result of the op that started it."""
+    value = report.result_of_run(tx, run.id, run.job)
+    script = run.data.get("script")
+    if script:
+        inbox.add(tx, stream=f"script:{script}", ident=run.id, sender=script, conversation=None, at=at,
+                  body={"run": run.id, "state": run.state, "result": plain(value)})
+    if run.parent is None:
+        return
+    parent, path = run.parent.split(" ", 1)
+    error = None if run.state == "done" else f"`{script}` {run.state}: {run.data.get('error') or 'it was cancelled'}"
+    extra = {"child": run.id} if error else {"child": run.id, "state": run.state}
+    fact = Returned(at=at, path=path, attempt=run.data.get("attempt", 1), kind="run", value=value, error=error, extra=extra)
+    outcome.also.append(take(tx, site, parent, fact))
 
 
 def world_of(site: Site, run: RunRow, now: datetime) -> World:
@@ -111,8 +155,6 @@ def offer(tx: Transaction, site: Site, event: dict[str, Any], at: datetime,
           passes: Mapping[str, Mapping[str, bool | str]]) -> list[Outcome]:
     """Gives an event to every run with an expectation that it could settle. `passes`: by run, what has been
     evaluated of its expectations' `where`."""
-    from store import waits
-
     found: list[Outcome] = []
     for run_id in dict.fromkeys(r for r, _ in waits.waiting_for(tx, event["stream"], event.get("from"),
                                                                  event.get("conversation"))):

@@ -378,7 +378,7 @@ def _arguments(c: Checking, op: Op, spec: OpSpec) -> Iterator[Problem]:
         use = next((u for u in c.scopes.uses(op.place) if (u.field, *u.keys) == where and u.start == 0), None)
         if use is None or types.disjoint(found := c.path_type(op.place, use), wanted) is False:
             continue
-        name = str(where[-1])
+        name = str(where[-1] if where else "")
         yield problem(c.span(op.place, *where), "argument-type",
                       f"`{name}` of `{op.op}` is {types.spell(wanted)}; `{ref.text}` is {article(found)}")  # fmt: skip
 
