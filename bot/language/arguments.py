@@ -76,9 +76,11 @@ def read(
     return given
 
 
-def put(given: Arguments, key: str, start: int, end: int, value: Node) -> None:
-    """Adds a member, to the op's own or to its `params`, as its spec says."""
-    into = given.members if _is_own(given.spec, key) else given.params
+def put(given: Arguments, key: str, start: int, end: int, value: Node, *, keyword: bool = False) -> None:
+    """Adds a member, to the op's own or to its `params`, as its spec says. `keyword`: written so that it can only
+    be a field of the op (`after x`, not `after: x`)."""
+    own = _is_own(given.spec, key) or (keyword and given.spec is not None and key in given.spec.fields)
+    into = given.members if own else given.params
     if key in into:
         given.problem(start, end, "parameter-twice", f"`{key}` stands twice here", "keep one of the two")
         return
@@ -207,7 +209,7 @@ def _keyed(given: Arguments, key: str, word: Word) -> None:
     if node is None:
         given.problem(word.start, word.end, "value-missing", f"`{word.raw}` has no value behind it")
         return
-    put(given, key, word.start, word.end, node)
+    put(given, key, word.start, word.end, node, keyword=word.raw == key)
     if key == "as" and node.kind == "text":
         given.known.add(str(node.value))
 
@@ -223,7 +225,9 @@ def _value(given: Arguments, key: str, keyword: Word) -> Node | None:
     assert word is not None
     given.at = word.end
     spec = given.spec
-    is_field = _is_own(spec, key) and key in ALL_FIELDS
+    is_field = key in ALL_FIELDS and (
+        _is_own(spec, key) or (keyword.raw == key and spec is not None and key in spec.fields)
+    )
     if spec is not None and key in spec.expressions and not spec.tool:
         return words.plain(word)
     if key == "after" and is_field:

@@ -171,8 +171,29 @@ class Expr:
 MACROS = frozenset({"all", "exists", "exists_one", "filter", "map"})
 
 RESERVED = frozenset(
-    "as break const continue else false for function if import in let loop package namespace null return true var "
-    "void while".split()
+    [
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "false",
+        "for",
+        "function",
+        "if",
+        "import",
+        "in",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "null",
+        "return",
+        "true",
+        "var",
+        "void",
+        "while",
+    ]
 )
 """Words of CEL that cannot be names."""
 
@@ -334,7 +355,7 @@ def _number(word: str, start: int, end: int) -> _Token:
     unsigned = word[-1] in "uU"
     digits = word[:-1] if unsigned else word
     if digits.startswith("0x"):
-        value: int | float = int(digits[2:], 16)
+        value: int | float = int(digits, 16)
     elif digits.isdigit():
         value = int(digits)
     else:
@@ -390,7 +411,7 @@ def _expanded(escape: str, at: int) -> str:
     if kind in _SIMPLE:
         return _SIMPLE[kind]
     if kind in "xuU":
-        code = int(escape[2:], 16)
+        code = int(escape[2:], base=16)
         if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
             raise CelSyntax(f"`{escape}` is no character", at, at + len(escape))
         return chr(code)
@@ -409,8 +430,7 @@ class _Parser:
         self.names: list[Name] = []
         self.functions: list[Function] = []
 
-    @property
-    def token(self) -> _Token:
+    def peek(self) -> _Token:
         return self.tokens[self.position]
 
     def next(self) -> _Token:
@@ -419,11 +439,11 @@ class _Parser:
         return token
 
     def whole(self) -> Tree:
-        if self.token.kind == "end":
+        if self.peek().kind == "end":
             raise CelSyntax("there is no expression", 0, len(self.text))
         tree = self.expression()
-        if self.token.kind != "end":
-            raise self.trailing(self.token)
+        if self.peek().kind != "end":
+            raise self.trailing(self.peek())
         return tree
 
     def trailing(self, token: _Token) -> CelSyntax:
@@ -437,7 +457,7 @@ class _Parser:
         return CelSyntax(f"`{token.text}` cannot stand here", token.start, token.end)
 
     def expect(self, kind: str, opener: _Token) -> _Token:
-        token = self.token
+        token = self.peek()
         if token.kind == kind:
             return self.next()
         if token.kind == "end":
@@ -450,20 +470,20 @@ class _Parser:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise CelSyntax(
-                f"an expression may nest {MAX_DEPTH} levels; this one nests deeper", self.token.start, self.token.end
+                f"an expression may nest {MAX_DEPTH} levels; this one nests deeper", self.peek().start, self.peek().end
             )
         condition = self.binary(1)
-        if self.token.kind == "?":
+        if self.peek().kind == "?":
             opener = self.next()
-            if self.token.kind == ".":
+            if self.peek().kind == ".":
                 raise CelSyntax(
-                    "`?.` is not read here; `has(…) ? … : …` asks whether a key is there", opener.start, self.token.end
+                    "`?.` is not read here; `has(…) ? … : …` asks whether a key is there", opener.start, self.peek().end
                 )
             then = self.expression_flat()
-            if self.token.kind != ":":
-                if self.token.kind == "end":
+            if self.peek().kind != ":":
+                if self.peek().kind == "end":
                     raise CelSyntax("`?` has no `:` to go with it", opener.start, opener.end)
-                raise self.trailing(self.token)
+                raise self.trailing(self.peek())
             self.next()
             other = self.expression()
             condition = Conditional(condition, then, other, condition.start, other.end)
@@ -477,7 +497,7 @@ class _Parser:
     def binary(self, level: int) -> Tree:
         left = self.unary()
         while True:
-            token = self.token
+            token = self.peek()
             mine = _LEVELS.get(token.text, 0) if token.kind not in ("literal", "end") else 0
             if mine < level:
                 return left
@@ -486,7 +506,7 @@ class _Parser:
             left = Binary(token.text, left, right, left.start, right.end)
 
     def unary(self) -> Tree:
-        token = self.token
+        token = self.peek()
         if token.kind not in ("!", "-"):
             return self.postfix()
         self.next()
@@ -503,10 +523,10 @@ class _Parser:
     def postfix(self) -> Tree:
         tree, chain = self.primary()
         while True:
-            token = self.token
+            token = self.peek()
             if token.kind == ".":
                 self.next()
-                name = self.token
+                name = self.peek()
                 if name.kind != "ident":
                     what = f"`{_short(name.text)}`" if name.text else "nothing"
                     raise CelSyntax(f"a name belongs after the dot, not {what}", token.start, name.end)
@@ -518,7 +538,7 @@ class _Parser:
                         f"['{name.text}']",
                     )
                 self.next()
-                if self.token.kind == "(":
+                if self.peek().kind == "(":
                     chain = self.flush(chain)
                     tree = self.method(tree, name)
                 else:
@@ -578,8 +598,8 @@ class _Parser:
             return Literal(token.text == "true", token.start, token.end), None
         if token.text == "null":
             return Literal(None, token.start, token.end), None
-        if token.text == "not" and self.token.kind in ("ident", "(", "literal"):
-            raise CelSyntax("`not` is written `!` in an expression", token.start, self.token.start, "!")
+        if token.text == "not" and self.peek().kind in ("ident", "(", "literal"):
+            raise CelSyntax("`not` is written `!` in an expression", token.start, self.peek().start, "!")
         if token.text in ("True", "False", "None") and token.text not in self.bound:
             plain = "null" if token.text == "None" else token.text.lower()
             raise CelSyntax(f"`{token.text}` is written `{plain}` in an expression", token.start, token.end, plain)
@@ -587,7 +607,7 @@ class _Parser:
             raise CelSyntax(
                 f"`{token.text}` is a word of the expression language, so it is no name", token.start, token.end
             )
-        if self.token.kind == "(":
+        if self.peek().kind == "(":
             return self.call(token), None
         tree = Ident(token.text, token.start, token.end)
         if token.text in self.bound:
@@ -596,38 +616,38 @@ class _Parser:
 
     def items(self, closer: str, opener: _Token) -> tuple[list[Tree], int]:
         items: list[Tree] = []
-        if self.token.kind == closer:
+        if self.peek().kind == closer:
             return items, self.next().end
         while True:
             items.append(self.expression())
-            if self.token.kind != ",":
+            if self.peek().kind != ",":
                 return items, self.expect(closer, opener).end
             comma = self.next()
-            if self.token.kind == closer:
+            if self.peek().kind == closer:
                 raise CelSyntax(f"`,` has nothing after it but `{closer}`", comma.start, comma.end, "")
 
     def record(self, opener: _Token) -> Tree:
         entries: list[tuple[Tree, Tree]] = []
-        if self.token.kind == "}":
+        if self.peek().kind == "}":
             return RecordOf((), opener.start, self.next().end)
         while True:
             key = self.expression()
-            if self.token.kind != ":":
-                if self.token.kind == "}" and isinstance(key, (Ident, Member)) and not entries:
-                    end = self.token.end
+            if self.peek().kind != ":":
+                if self.peek().kind == "}" and isinstance(key, (Ident, Member)) and not entries:
+                    end = self.peek().end
                     raise CelSyntax(
                         "names stand in an expression without braces", opener.start, end, self.text[key.start : key.end]
                     )
-                if self.token.kind == "end":
+                if self.peek().kind == "end":
                     raise CelSyntax("`{` is not closed", opener.start, opener.end)
                 raise CelSyntax("a key and its value are divided by `:`", key.start, key.end)
             self.next()
             entries.append((key, self.expression()))
-            if self.token.kind != ",":
+            if self.peek().kind != ",":
                 end = self.expect("}", opener).end
                 return RecordOf(tuple(entries), opener.start, end)
             comma = self.next()
-            if self.token.kind == "}":
+            if self.peek().kind == "}":
                 raise CelSyntax("`,` has nothing after it but `}`", comma.start, comma.end, "")
 
     def call(self, name: _Token) -> Tree:
@@ -650,7 +670,7 @@ class _Parser:
             arguments, end = self.items(")", opener)
             self.functions.append(Function(name.text, name.start, name.end, True, len(arguments)))
             return Call(name.text, of, tuple(arguments), of.start, end)
-        variable = self.token
+        variable = self.peek()
         if variable.kind != "ident" or variable.text in RESERVED or self.tokens[self.position + 1].kind != ",":
             raise CelSyntax(
                 f"`{name.text}` takes a name for the element and what to do with it, as in "

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bot.language.problems import did_you_mean, nearest
 
@@ -324,12 +324,17 @@ _PLACE = re.compile(r", line (?P<line>\d+), column (?P<column>\d+):")
 _UNEXPECTED = re.compile(r"syntax error, unexpected (?P<what>.+?)(?:, expecting .*)?(?= at <top-level>|$)")
 
 
-@lru_cache(maxsize=1024)
-def _compiled(text: str, names: tuple[str, ...]) -> Fault | None:
+def _jq() -> Any:
+    """The library, loaded by the first filter; it has no types."""
     import jq
 
+    return jq
+
+
+@lru_cache(maxsize=1024)
+def _compiled(text: str, names: tuple[str, ...]) -> Fault | None:
     try:
-        jq.compile(text, args=dict.fromkeys(names))
+        _jq().compile(text, args=dict.fromkeys(names))
     except ValueError as said:
         return _translated(text, str(said))
     return None
@@ -367,10 +372,9 @@ def _unknown(name: str, arity: str | None, start: int, end: int) -> Fault:
 
 @lru_cache(maxsize=1)
 def _builtins() -> dict[str, set[int]]:
-    import jq
-
     known: dict[str, set[int]] = {}
-    for entry in jq.compile("builtins").input_value(None).first():
+    entries: list[str] = _jq().compile("builtins").input_value(None).first()
+    for entry in entries:
         name, _, arity = entry.partition("/")
         if name not in REFUSED:
             known.setdefault(name, set()).add(int(arity))

@@ -290,8 +290,9 @@ def _text(reader: _Reader, item: Item) -> tuple[int, int]:
 
 
 def _head(reader: _Reader, item: Item) -> str:
+    """The first word of an item, unless it is a name that the item binds."""
     start, end = _text(reader, item)
-    word = _WORD.match(reader.text, start, end)
+    word = None if _IDENT.match(reader.text, start, end) else _WORD.match(reader.text, start, end)
     return word[0] if word else ""
 
 
@@ -495,11 +496,13 @@ def _parameters(reader: _Reader, fence: tuple[int, int], given: arguments.Argume
                 start, start + 1, "fence-shape", "a block below a command gives its parameters as one object"
             )
             return
+        inner = root.members.get("params") if arguments.holds_own(given.spec) else None
+        inner = inner if inner is not None and inner.value.kind == "object" else None
+        for key, member in inner.value.members.items() if inner is not None else ():
+            given.params[key] = member
         for key, member in root.members.items():
-            if key == "params" and member.value.kind == "object" and arguments.holds_own(given.spec):
-                given.params.update(member.value.members)
-            else:
-                arguments.put(given, key, member.start, member.end, member.value)
+            if member is not inner:
+                arguments.put(given, key, member.start, member.end, member.value, keyword=inner is not None)
 
 
 def _below(reader: _Reader, item: Item, node: Node, spec: OpSpec | None, name: str, depth: int) -> None:

@@ -79,6 +79,10 @@ class Use(NamedTuple):
         return str(self.path[0])
 
 
+Entry = tuple[int, tuple[str, ...]]
+"""Where in its region an op stands, and the places that bind its id."""
+
+
 @dataclass(slots=True)
 class Scope:
     """One region's names. `at`: where in `parent` its op stands; `ids` every id in it, also of ops that bind
@@ -90,9 +94,9 @@ class Scope:
     """`then`, `body`, `onMiss`, a branch's name …; "" for the program, `onError` for its error region."""
     parent: Scope | None
     at: int
-    extra: dict[str, Binding] = field(default_factory=dict)
-    bound: dict[str, list[tuple[int, tuple[str, ...]]]] = field(default_factory=dict)
-    ids: dict[str, list[tuple[int, tuple[str, ...]]]] = field(default_factory=dict)
+    extra: dict[str, Binding] = field(default_factory=dict[str, Binding])
+    bound: dict[str, list[Entry]] = field(default_factory=dict[str, "list[Entry]"])
+    ids: dict[str, list[Entry]] = field(default_factory=dict[str, "list[Entry]"])
 
     @property
     def branch(self) -> bool:
@@ -122,8 +126,8 @@ class Scopes:
         self._inputs = frozenset(i.name for i in plan.inputs or ())
         self._uses: dict[str, tuple[Use, ...]] = {}
         self._needs: dict[str, tuple[Need, ...]] = {}
-        self._settings: dict[str, tuple[str, ...]] = {}
-        self._calls_above: dict[str, tuple[str, ...]] = {}
+        self.in_force: dict[str, tuple[str, ...]] = {}
+        self.calls_above: dict[str, tuple[str, ...]] = {}
 
     def needs(self, place: str) -> tuple[Need, ...]:
         """What an op waits for, in the order its fields name it, each binder once."""
@@ -142,7 +146,7 @@ class Scopes:
 
     def settings(self, place: str) -> tuple[str, ...]:
         """The `model` and `budget` ops in force at a place, outer ones first."""
-        return self._settings.get(place, ())
+        return self.in_force.get(place, ())
 
     def resolve(self, place: str, name: str, field: str | None = None) -> Binding:
         """What a name means in an op's own fields. `field` tells `where`, `prompt` and `until` apart, which see
@@ -281,7 +285,7 @@ class Scopes:
             for place in self.settings(op.place):
                 if self.needs(place):
                     add(self.ops[place].op, (place,), False, "budget")
-            for place in self._calls_above.get(op.place, ()):
+            for place in self.calls_above.get(op.place, ()):
                 add(self.ops[place].id or place, (place,), False, "budget")
         return list(found.values())
 
@@ -304,10 +308,8 @@ def calls_agent(op: Op, spec: OpSpec | None) -> bool:
         return False
     if op.to is None:
         return True
-    return any(
-        isinstance(to, str) and (to == "agent" or to.startswith("agent:"))
-        for to in (op.to if isinstance(op.to, list) else [op.to])
-    )
+    named: list[Any] = op.to if isinstance(op.to, list) else [op.to]
+    return any(isinstance(to, str) and (to == "agent" or to.startswith("agent:")) for to in named)
 
 
 def uses(op: Op, spec: OpSpec | None) -> Iterator[Use]:
@@ -315,7 +317,7 @@ def uses(op: Op, spec: OpSpec | None) -> Iterator[Use]:
     An expression that does not read mentions nothing."""
     yield from _templates("to", op.to)
     yield from _templates("from", op.from_)
-    expressions = spec.expressions if spec is not None else {}
+    expressions: Mapping[str, str] = spec.expressions if spec is not None else {}
     for name, value in op.params.items():
         language = expressions.get(name)
         if language is None or not isinstance(value, str):
@@ -374,7 +376,7 @@ def _inside(place: str, region: str) -> bool:
     return place.startswith((region + ".", region + "["))
 
 
-def _above(entries: list[tuple[int, tuple[str, ...]]], at: int) -> tuple[str, ...]:
+def _above(entries: list[Entry], at: int) -> tuple[str, ...]:
     """The places of the last entry above a position."""
     for position, places in reversed(entries):
         if position < at:
@@ -442,10 +444,10 @@ def _settings(scopes: Scopes) -> None:
                     mine.append((op.place, []))
                 continue
             call = calls_agent(op, scopes.catalog.get(op.op))
-            scopes._settings[op.place] = tuple(here)
+            scopes.in_force[op.place] = tuple(here)
             if call and mine:
                 above = dict.fromkeys(place for _, places in mine for place in places)
-                scopes._calls_above[op.place] = tuple(above)[-BUDGET_WAITS:]
+                scopes.calls_above[op.place] = tuple(above)[-BUDGET_WAITS:]
             for _, inner in op.inner():
                 call = visit(inner, tuple(here), mine) or call
             if call:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 from bot.domain.values import ErrorValue
 from bot.language import cel
@@ -71,6 +71,16 @@ Type = Plain | Enum | List | Record | Event | Union
 TEXT, NUMBER, BOOL, NULL = Plain("text"), Plain("number"), Plain("bool"), Plain("null")
 TIME, FILE, ERROR, ANY = Plain("time"), Plain("file"), Plain("error"), Plain("any")
 _FILE = Record((("name", TEXT), ("type", TEXT), ("size", NUMBER), ("path", TEXT)))
+
+
+def is_list(value: Any) -> TypeGuard[list[Any]]:
+    """Whether a value of the language is a list."""
+    return isinstance(value, (list, tuple))
+
+
+def is_record(value: Any) -> TypeGuard[Mapping[str, Any]]:
+    """Whether a value of the language is a record."""
+    return isinstance(value, Mapping)
 
 
 class UnknownType(ValueError):
@@ -189,28 +199,28 @@ def from_value(value: Any) -> Type:
         return NUMBER
     if isinstance(value, ErrorValue):
         return ERROR
-    if isinstance(value, Mapping):
+    if is_record(value):
         return Record(tuple((str(k), from_value(v)) for k, v in value.items()))
-    if isinstance(value, (list, tuple)):
+    if is_list(value):
         return List(union(from_value(v) for v in value[:200]) if value else ANY)
     return TIME if isinstance(value, datetime) else TEXT
 
 
 def from_schema(schema: Any) -> Type:
     """What a JSON Schema lets through, `any` where it says too little or too much."""
-    if not isinstance(schema, Mapping):
+    if not is_record(schema):
         return ANY
     if "const" in schema:
         return Enum((schema["const"],))
-    if isinstance(schema.get("enum"), list) and schema["enum"]:
+    if is_list(schema.get("enum")) and schema["enum"]:
         return Enum(tuple(schema["enum"]))
     for word in ("anyOf", "oneOf"):
-        if isinstance(schema.get(word), list) and schema[word]:
+        if is_list(schema.get(word)) and schema[word]:
             return union(from_schema(one) for one in schema[word])
     if "$ref" in schema or "allOf" in schema:
         return ANY
     kind = schema.get("type")
-    if isinstance(kind, list):
+    if is_list(kind):
         return union(from_schema({**schema, "type": one}) for one in kind) if kind else ANY
     match kind:
         case "string":
@@ -225,7 +235,7 @@ def from_schema(schema: Any) -> Type:
             return List(from_schema(schema.get("items", {})))
         case "object":
             properties = schema.get("properties")
-            known = properties.items() if isinstance(properties, Mapping) else ()
+            known = properties.items() if is_record(properties) else ()
             return Record(
                 tuple((str(k), from_schema(v)) for k, v in known), schema.get("additionalProperties") is not False
             )

@@ -24,6 +24,9 @@ _UNSAFE = re.compile(
 )
 _KEY = re.compile(r"[A-Za-z_][\w-]*\Z", re.ASCII)
 _NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d*[1-9])?\Z")
+_TO_THE_END = ("core.let", "core.if", "core.transform")
+"""Their line is an expression to its end, so nothing else can stand on it."""
+
 _NOT_TEXTS = ("true", "false", "null")
 
 
@@ -149,7 +152,8 @@ def _arguments(item: _Item, op: Op, spec: OpSpec, left: dict[str, Any]) -> None:
         if arg.kind == "expression" or arg.name not in left:
             contiguous = contiguous and (arg.kind == "expression" or arg.optional)
             continue
-        word = _place(arg, left[arg.name]) if contiguous else None
+        could_address = arg.kind == "choices" and spec.args[0].kind == "addressee" and len(item.words) == 1
+        word = _place(arg, left[arg.name], could_address) if contiguous else None
         if word is None:
             contiguous = False
         else:
@@ -157,19 +161,18 @@ def _arguments(item: _Item, op: Op, spec: OpSpec, left: dict[str, Any]) -> None:
             del left[arg.name]
     item.words.extend(said.values())
     tail = _tail(left.get(expression)) if expression in left else None
-    if tail is not None and spec.name == "core.transform" and "|" in "".join(item.words):
-        tail = None
+    if spec.name == "core.transform" and "|" in "".join(said.values()):
+        left["from"] = op.params["from"]
+        item.words = item.words[:1]
     if tail is not None:
         item.tail = {"core.transform": f"| {tail}", "core.repeat": f"until {tail}"}.get(spec.name, tail)
         del left[str(expression)]
     _quoted(item, spec, left)
     if spec.name == "run" and "inputs" in left:
         _inputs(item, spec, left.pop("inputs"))
-    block_only = tail is not None and spec.name in ("core.let", "core.if")
+    block_only = spec.name in _TO_THE_END
     for key, value in left.items():
-        word = (
-            None if block_only or item.tail is not None and spec.name == "core.transform" else _keyed(spec, key, value)
-        )
+        word = None if block_only else _keyed(spec, key, value)
         if word is None:
             item.block[key] = value
         else:
@@ -181,10 +184,10 @@ def _addressee(item: _Item, op: Op) -> None:
         item.words.append(word)
 
 
-def _place(arg: Arg, value: Any) -> str | None:
+def _place(arg: Arg, value: Any, could_address: bool) -> str | None:
     """A value in its place among the arguments, or None where it cannot stand there."""
     if arg.many:
-        return _many(arg, value)
+        return _many(arg, value, could_address)
     if arg.kind == "number":
         return str(value) if type(value) is int and abs(value) < 10**15 and value >= arg.least else _name(value)
     if arg.kind == "value":
@@ -194,8 +197,9 @@ def _place(arg: Arg, value: Any) -> str | None:
     return _literal(value)
 
 
-def _many(arg: Arg, value: Any) -> str | None:
-    if arg.kind == "choices" and isinstance(value, str) and refs.parse(value).whole:
+def _many(arg: Arg, value: Any, could_address: bool) -> str | None:
+    """`could_address`: its first word would be taken for the addressee if it looks like one."""
+    if arg.kind == "choices" and isinstance(value, str) and refs.parse(value).whole and not could_address:
         return refs.to_braces(value)
     if not isinstance(value, list) or not value:
         return None
@@ -205,7 +209,7 @@ def _many(arg: Arg, value: Any) -> str | None:
     texts = [word for word in found if word is not None]
     if len(texts) < len(found):
         return None
-    if looks_like(texts[0]):
+    if could_address and looks_like(texts[0]):
         texts[0] = f'"{texts[0]}"' if '"' not in texts[0] and "\\" not in texts[0] else texts[0]
         if looks_like(texts[0]):
             return None
@@ -308,7 +312,13 @@ def _keyed(spec: OpSpec | None, key: str, value: Any) -> str | None:
         return f"{key}: {word}" if word is not None else None
     if spec is not None and not spec.tool and key == "as":
         return f"as {value}"
-    if spec is not None and not spec.tool and spec.expects.get(key) == "list" and (name := _name(value)) is not None:
+    if (
+        spec is not None
+        and not spec.tool
+        and key == "in"
+        and spec.expects.get(key) == "list"
+        and (name := _name(value)) is not None
+    ):
         return f"{key} {name}"
     word = _literal(value)
     return f"{key}: {word}" if word is not None else None
@@ -366,7 +376,8 @@ def _inputs(item: _Item, spec: OpSpec, given: Any) -> None:
 
 
 def _fields(item: _Item, op: Op, spec: OpSpec | None) -> None:
-    on_line = item.tail is None or op.op == "core.repeat"
+    on_line = op.op not in _TO_THE_END
+    own = set(item.block)
     if _to_left(item, op):
         _field(item, "to", op.to, on_line=on_line)
     _field(item, "from", op.from_, on_line=on_line)
@@ -376,12 +387,22 @@ def _fields(item: _Item, op: Op, spec: OpSpec | None) -> None:
         item.words.append(f"after {', '.join(op.after)}")
     elif op.after:
         item.block["after"] = list(op.after)
+    taken = _taken(spec)
+    sign = "" if "onError" in taken else ":"
     if isinstance(op.on_error, str):
-        _field(item, "onError", op.on_error, on_line=on_line, sign=":")
+        _field(item, "onError", op.on_error, on_line=on_line, sign=sign)
     elif isinstance(op.on_error, Default):
-        _field(item, "onError", {"default": op.on_error.value}, on_line=on_line, sign=":")
+        _field(item, "onError", {"default": op.on_error.value}, on_line=on_line, sign=sign)
     if op.retry is not None:
-        _field(item, "retry", program.retry(op.retry), on_line=on_line, sign=":")
+        _field(item, "retry", program.retry(op.retry), on_line=on_line, sign="" if "retry" in taken else ":")
+    if (set(item.block) - own) & taken and "params" not in item.block:
+        params = {key: value for key, value in item.block.items() if key in own}
+        item.block = {"params": params, **{key: value for key, value in item.block.items() if key not in own}}
+
+
+def _taken(spec: OpSpec | None) -> set[str]:
+    """The parameters that a tool's schema names: as `key: …` they are the tool's, also where a field is called so."""
+    return set((spec.schema or {}).get("properties", {})) if spec is not None and spec.tool else set()
 
 
 def _to_left(item: _Item, op: Op) -> bool:

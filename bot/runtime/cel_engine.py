@@ -533,7 +533,9 @@ def _size(value: Value) -> Value:
 
 
 def _not(value: Value) -> Value:
-    return ct.BoolType(not value) if isinstance(value, ct.BoolType) else _fault(f"`!` takes a boolean, not {_kind(value)}")
+    return (
+        ct.BoolType(not value) if isinstance(value, ct.BoolType) else _fault(f"`!` takes a boolean, not {_kind(value)}")
+    )
 
 
 def _negative(value: Value) -> Value:
@@ -541,7 +543,11 @@ def _negative(value: Value) -> Value:
         return ct.DoubleType(-float(value))
     if _is_number(value):
         return ct.IntType(-int(value))
-    return ct.DurationType(-value) if isinstance(value, datetime.timedelta) else _fault(f"`-` takes a number, not {_kind(value)}")
+    return (
+        ct.DurationType(-value)
+        if isinstance(value, datetime.timedelta)
+        else _fault(f"`-` takes a number, not {_kind(value)}")
+    )
 
 
 def _string(value: Value) -> Value:
@@ -632,7 +638,11 @@ def _join(values: Value, between: Value = "") -> Value:
 def _reverse(value: Value) -> Value:
     if isinstance(value, str):
         return ct.StringType(str(value)[::-1])
-    return ct.ListType(list(value)[::-1]) if isinstance(value, list) else _fault(f"`reverse` takes a list or a text, not {_kind(value)}")
+    return (
+        ct.ListType(list(value)[::-1])
+        if isinstance(value, list)
+        else _fault(f"`reverse` takes a list or a text, not {_kind(value)}")
+    )
 
 
 def _matches(text: Value, pattern: Value) -> Value:

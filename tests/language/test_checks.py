@@ -12,7 +12,15 @@ from typing import Any
 import pytest
 
 from bot.domain.catalog import (
-    Agent, Catalog, OpSpec, Person, Policy, SavedScript, StreamSpec, World, Workspace,
+    Agent,
+    Catalog,
+    OpSpec,
+    Person,
+    Policy,
+    SavedScript,
+    StreamSpec,
+    Workspace,
+    World,
 )  # fmt: skip
 from bot.domain.plan import Input, Op, Plan, Region
 from bot.language.script import Examined, check_plan, examine
@@ -120,7 +128,10 @@ def test_without_an_agent_whoever_needs_one_is_told() -> None:
 
 def test_outside_rehearsal_a_channel_that_is_off_reaches_nobody() -> None:
     world = replace(WORLD, channels=frozenset({"slack"}))
-    assert codes("- e = expect line:message within 1h\n- ask line:U1 yes\n  > Ok?", world) == ["channel-off", "channel-off"]
+    assert codes("- e = expect line:message within 1h\n- ask line:U1 yes\n  > Ok?", world) == [
+        "channel-off",
+        "channel-off",
+    ]
 
 
 def test_inputs_are_checked_when_a_script_is_started_and_only_then() -> None:
@@ -160,13 +171,19 @@ def test_further_notes() -> None:
         "anyone-settles: any event on `auth.first_signin` by anyone settles this: `from` or `where` would narrow it"]  # fmt: skip
     assert noted("- e = expect auth.first_signin within 3d where: \"event.user == 'u'\"") == []
     assert noted("- n = let 1\n- say\n  > x") == ["name-never-used: `n` is bound and never used"]
-    choose = "- a = ask @ana yes no later\n  > Ok?\n- if a == 'yes'\n  - say\n    > good\n- if a == 'no'\n  - say\n    > bad"
+    choose = (
+        "- a = ask @ana yes no later\n  > Ok?\n- if a == 'yes'\n  - say\n    > good\n- if a == 'no'\n  - say\n    > bad"
+    )
     assert noted(choose) == ["choice-unhandled: nothing below asks for `later` of `a`"]
     assert noted(choose + "\n- else\n  - say\n    > later") == []
     holiday = replace(WORLD, workspace=Workspace(holidays=frozenset({"2026-03-05"})))
-    assert noted("- a = ask @ana yes within 3d\n  > Ok?", holiday) == ["window-on-holiday: `3d` ends on 2026-03-05, a holiday"]
+    assert noted("- a = ask @ana yes within 3d\n  > Ok?", holiday) == [
+        "window-on-holiday: `3d` ends on 2026-03-05, a holiday"
+    ]
     live = replace(WORLD, channels=frozenset({"slack"}))
-    assert noted("- say @ana\n  > x", live) == ["addressee-unreachable: Ana has no identity on a channel that is on here"]
+    assert noted("- say @ana\n  > x", live) == [
+        "addressee-unreachable: Ana has no identity on a channel that is on here"
+    ]
 
 
 def test_the_preflight_counts_ops_people_writes_and_calls() -> None:
@@ -178,7 +195,10 @@ def test_the_preflight_counts_ops_people_writes_and_calls() -> None:
     ).preflight
     assert found["ops"] == 7
     assert found["addressees"] == ["Ana", "role:leads", "agent"]
-    assert found["writes"] == [{"op": "deploy", "path": "2", "approver": "role:leads"}, {"op": "save", "path": "6", "approver": None}]
+    assert found["writes"] == [
+        {"op": "deploy", "path": "2", "approver": "role:leads"},
+        {"op": "save", "path": "6", "approver": None},
+    ]
     assert found["agent_calls"] == 1
     assert found["deliveries"] == 3
     assert found["latest_end"] is not None and found["latest_end"] > datetime(2026, 3, 7, tzinfo=UTC)
@@ -231,4 +251,6 @@ def test_two_thousand_ops_are_checked_in_no_time() -> None:
 def test_the_language_imports_nothing_heavy() -> None:
     heavy = "celpy", "sqlalchemy", "anthropic", "jq", "jsonschema_rs"
     code = f"import bot.language.script, sys; print([m for m in {heavy!r} if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    )

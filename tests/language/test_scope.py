@@ -156,7 +156,12 @@ def test_after_follows_an_op_above_by_name_or_by_path_and_none_other() -> None:
 
 def test_inputs_fixed_names_and_the_outside_are_told_apart() -> None:
     sealed = scopes(say("x"), inputs=(Input(name="repo"),))
-    assert [sealed.resolve("1", n).kind for n in ("repo", "owner", "customer", "x")] == ["input", "fixed", "outside", "outside"]
+    assert [sealed.resolve("1", n).kind for n in ("repo", "owner", "customer", "x")] == [
+        "input",
+        "fixed",
+        "outside",
+        "outside",
+    ]
     assert scopes(say("x")).resolve("1", "customer").kind == "fixed"
 
 
@@ -185,9 +190,7 @@ texts = st.lists(names, max_size=2).map(lambda n: " ".join(f"${x}" for x in n))
 
 @given(st.lists(st.tuples(names, texts, st.booleans()), max_size=8))
 def test_needs_point_upwards_only(steps: list[tuple[str, str, bool]]) -> None:
-    ops = [
-        ask(n, onMiss=[let(n), say(t)]) if deep else say(t, id=n) for n, t, deep in steps
-    ]
+    ops = [ask(n, onMiss=[let(n), say(t)]) if deep else say(t, id=n) for n, t, deep in steps]
     found = scopes(*ops)
     for place in found.ops:
         for need in found.needs(place):

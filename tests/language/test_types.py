@@ -8,8 +8,25 @@ from hypothesis import strategies as st
 
 from bot.language.cel import parse
 from bot.language.types import (
-    ANY, BOOL, NULL, NUMBER, TEXT, Enum, List, Record, Type, UnknownType, disjoint, examine_expression, from_schema,
-    from_value, member, of_expression, parse_type, spell, union,
+    ANY,
+    BOOL,
+    NULL,
+    NUMBER,
+    TEXT,
+    Enum,
+    List,
+    Record,
+    Type,
+    UnknownType,
+    disjoint,
+    examine_expression,
+    from_schema,
+    from_value,
+    member,
+    of_expression,
+    parse_type,
+    spell,
+    union,
 )  # fmt: skip
 
 words = st.sampled_from(["text", "number", "bool", "null", "time", "file", "error", "any"]).map(parse_type)

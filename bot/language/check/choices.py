@@ -9,6 +9,7 @@ from bot.domain.values import text
 from bot.language.check.context import Checking, problem
 from bot.language.problems import Problem
 from bot.language.refs import has_refs
+from bot.language.types import is_list, is_record
 
 MOST = 100
 
@@ -21,8 +22,8 @@ def check(c: Checking) -> Iterator[Problem]:
             yield problem(c.span(place, "fields"), "choices-and-fields", "an ask has `choices` or `fields`, not both")
         yield from _choices(c, place, ("choices",), op.params.get("choices"))
         fields = op.params.get("fields")
-        for at, field in enumerate(fields if isinstance(fields, list) else ()):
-            if isinstance(field, Mapping):
+        for at, field in enumerate(fields if is_list(fields) else ()):
+            if is_record(field):
                 yield from _field(c, place, at, field)
 
 
@@ -35,7 +36,7 @@ def _field(c: Checking, place: str, at: int, field: Mapping[str, Any]) -> Iterat
 
 
 def _choices(c: Checking, place: str, path: tuple[str | int, ...], choices: Any) -> Iterator[Problem]:
-    if not isinstance(choices, list):
+    if not is_list(choices):
         return
     if not choices:
         yield problem(c.span(place, *path), "choices-empty", "`choices` is empty, so nothing could be picked",
@@ -47,8 +48,8 @@ def _choices(c: Checking, place: str, path: tuple[str | int, ...], choices: Any)
     labels: dict[str, int] = {}
     values: dict[str, int] = {}
     for at, choice in enumerate(choices):
-        label = text(choice.get("label")) if isinstance(choice, Mapping) else text(choice)
-        value = choice.get("value", label) if isinstance(choice, Mapping) else choice
+        label = text(choice.get("label")) if is_record(choice) else text(choice)
+        value = choice.get("value", label) if is_record(choice) else choice
         span = c.span(place, *path, at)
         if not label.strip():
             yield problem(span, "choice-empty", "a choice is empty", "remove it, or name it")

@@ -16,6 +16,7 @@ from bot.language.refs import has_refs
 from bot.language.scope import Scopes, Use
 from bot.language.source import Source
 from bot.language.tree import Node, Placed
+from bot.language.types import is_list, is_record
 
 Span = tuple[int, int]
 
@@ -42,7 +43,7 @@ class Checking:
     given: Mapping[str, Any] | None
     now: datetime
     surface: str = "json"
-    types: dict[str, types.Type] = field(default_factory=dict)
+    types: dict[str, types.Type] = field(default_factory=dict[str, types.Type])
 
     def ops(self) -> Iterator[tuple[str, Op, OpSpec]]:
         """Every op that is known here, in written order."""
@@ -153,9 +154,9 @@ class Checking:
             return types.TEXT
         if not has_refs(value):
             return types.from_value(value)
-        if isinstance(value, (list, tuple)):
+        if is_list(value):
             return types.List(types.ANY)
-        return types.Record(open=True) if isinstance(value, Mapping) else types.ANY
+        return types.Record(open=True) if is_record(value) else types.ANY
 
     def path_type(self, place: str, use: Use) -> types.Type:
         """What a use gives, `any` from where its path cannot be followed."""
@@ -195,7 +196,7 @@ class Checking:
         declared = next((i for i in self.plan.inputs or () if i.name == name), None)
         if declared is None:
             return types.ANY
-        if declared.choices and not any(isinstance(c, Mapping) for c in declared.choices):
+        if declared.choices and not any(is_record(c) for c in declared.choices):
             return types.Enum(tuple(declared.choices))
         return input_type(declared.type, declared.of)
 
@@ -257,7 +258,7 @@ _HISTORY = types.Record(
 def streams_of(op: Op) -> list[str]:
     """The streams that an expectation names."""
     named = op.params.get("evidence")
-    return [s for s in (named if isinstance(named, list) else [named]) if isinstance(s, str)]
+    return [s for s in (named if is_list(named) else [named]) if isinstance(s, str)]
 
 
 def read_type(said: str) -> types.Type:
@@ -301,7 +302,7 @@ class Written:
 
 def literal_texts(c: Checking, place: str, field: str, value: Any) -> Iterator[Written]:
     """The texts of a field that is a text or a list of texts, without those that refer."""
-    items = list(enumerate(value)) if isinstance(value, (list, tuple)) else [(None, value)]
+    items = list(enumerate(value)) if is_list(value) else [(None, value)]
     for at, item in items:
         if isinstance(item, str) and not has_refs(item):
             path = (field,) if at is None else (field, at)

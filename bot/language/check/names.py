@@ -73,7 +73,7 @@ def _later(c: Checking, place: str, use: Use) -> Problem | None:
     """An op below, in this region or one around it, binds the name."""
     scope = c.scopes.scope_of[place]
     at = c.scopes.position[place]
-    around = {}
+    around: dict[str, int] = {}
     while scope is not None:
         around[scope.region.place] = at
         at, scope = scope.at, scope.parent

@@ -11,6 +11,7 @@ from bot.language.check.preflight import writes
 from bot.language.problems import Note
 from bot.language.refs import has_refs
 from bot.language.scope import Use, calls_agent
+from bot.language.types import is_list, is_record
 
 
 def notes(c: Checking) -> list[Note]:
@@ -72,20 +73,22 @@ def _effects(c: Checking, op: Op) -> Iterator[str]:
 
 
 def _to_customer(op: Op) -> bool:
-    to = op.to if isinstance(op.to, list) else [op.to]
+    to = op.to if is_list(op.to) else [op.to]
     return any(isinstance(t, str) and (t.startswith("$customer") or t.partition(":")[0] in ("line", "telegram", "slack", "web"))
                for t in to)  # fmt: skip
 
 
 def _who(c: Checking, op: Op) -> str:
     names: list[str] = []
-    for to in op.to if isinstance(op.to, list) else [op.to]:
+    for to in op.to if is_list(op.to) else [op.to]:
         try:
             (who,) = addressees.find(str(to), c.world)
         except ValueError:
             names.append(str(to))
             continue
-        names.append(c.world.name_of(who.ref) if who.kind == "person" else f"role:{who.ref}" if who.kind == "role" else who.ref)
+        names.append(
+            c.world.name_of(who.ref) if who.kind == "person" else f"role:{who.ref}" if who.kind == "role" else who.ref
+        )
     return " or ".join(names)
 
 
@@ -102,7 +105,11 @@ def _early_windows(c: Checking) -> Iterator[Note]:
         region = c.scopes.scope_of[place].region
         at = c.scopes.position[place]
         above = region.ops[at - 1] if at else None
-        if above is None or not _asks_person(above, c) or any(n.binders[0] == above.place for n in c.scopes.needs(place)):
+        if (
+            above is None
+            or not _asks_person(above, c)
+            or any(n.binders[0] == above.place for n in c.scopes.needs(place))
+        ):
             continue
         called = above.id or "the ask above"
         follow = f"; `after {above.id}` starts it then" if above.id and c.markdown(place) else (
@@ -143,7 +150,7 @@ def _unhandled(c: Checking) -> Iterator[Note]:
                 mentions.setdefault(use.name, []).append((place, use))
     for place, op, _ in c.ops():
         choices = op.params.get("choices")
-        if op.op != "ask" or op.id is None or not isinstance(choices, list) or has_refs(choices) or op.params.get("need"):
+        if op.op != "ask" or op.id is None or not is_list(choices) or has_refs(choices) or op.params.get("need"):
             continue
         asked, otherwise = _compared(c, op.id, mentions.get(op.id, []))
         values = [_bound(choice) for choice in choices]
@@ -154,7 +161,7 @@ def _unhandled(c: Checking) -> Iterator[Note]:
 
 
 def _bound(choice: object) -> object:
-    return choice.get("value", choice.get("label")) if isinstance(choice, Mapping) else choice
+    return choice.get("value", choice.get("label")) if is_record(choice) else choice
 
 
 def _compared(c: Checking, name: str, mentions: list[tuple[str, Use]]) -> tuple[set[str], bool]:
@@ -178,7 +185,9 @@ def _literals(tree: cel.Tree, name: str) -> set[str]:
     stack: list[cel.Tree] = [tree]
     while stack:
         match stack.pop():
-            case cel.Binary("==", cel.Ident(n), cel.Literal(str() as v)) | cel.Binary("==", cel.Literal(str() as v), cel.Ident(n)):
+            case cel.Binary("==", cel.Ident(n), cel.Literal(str() as v)) | cel.Binary(
+                "==", cel.Literal(str() as v), cel.Ident(n)
+            ):
                 if n == name:
                     found.add(v)
             case cel.Binary("in", cel.Ident(n), cel.ListOf(items)):
@@ -235,8 +244,12 @@ def _reach(c: Checking) -> Iterator[Note]:
                 (who,) = addressees.find(to.text, c.world)
             except ValueError:
                 continue
-            emails = c.world.roles.get(who.ref, ()) if who.kind == "role" else (who.ref,) if who.kind == "person" else ()
+            emails = (
+                c.world.roles.get(who.ref, ()) if who.kind == "role" else (who.ref,) if who.kind == "person" else ()
+            )
             for email in emails:
                 person = c.world.person(email)
                 if person is not None and not set(person.identities) & (c.world.channels | {"web"}):
-                    yield _note(span, "addressee-unreachable", f"{person.name} has no identity on a channel that is on here")
+                    yield _note(
+                        span, "addressee-unreachable", f"{person.name} has no identity on a channel that is on here"
+                    )

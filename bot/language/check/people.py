@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from bot.domain.catalog import OpSpec
@@ -11,6 +11,7 @@ from bot.language import addressees
 from bot.language.check.context import Checking, Written, literal_texts, problem
 from bot.language.problems import Problem, did_you_mean
 from bot.language.refs import has_refs
+from bot.language.types import is_list, is_record
 
 
 def check(c: Checking) -> Iterator[Problem]:
@@ -109,13 +110,13 @@ def _need(c: Checking, place: str, op: Op) -> Iterator[Problem]:
     if need is None or op.op != "ask":
         return
     people = voices(c, op.to)
-    counts = [(n, ("need", k)) for k, n in need.items()] if isinstance(need, Mapping) else [(need, ("need",))]
+    counts = [(n, ("need", k)) for k, n in need.items()] if is_record(need) else [(need, ("need",))]
     for count, path in counts:
         if people is not None and isinstance(count, int) and not isinstance(count, bool) and count > people:
             one = "1 person" if people == 1 else f"{people} people"
             yield problem(c.span(place, *path), "need-too-large", f"`need` asks for {count} answers, and {one} can give one",
                           f"write `{people}`" if people else None)  # fmt: skip
-    if isinstance(need, Mapping):
+    if is_record(need):
         labels = _labels(op.params.get("choices"))
         for choice in need:
             if labels is not None and str(choice) not in labels:
@@ -126,7 +127,7 @@ def _need(c: Checking, place: str, op: Op) -> Iterator[Problem]:
 def voices(c: Checking, to: Any) -> int | None:
     """How many people may answer, None where that is known only later."""
     found: set[str] = set()
-    for text in to if isinstance(to, list) else [to]:
+    for text in to if is_list(to) else [to]:
         if not isinstance(text, str) or has_refs(text):
             return None
         try:
@@ -139,6 +140,6 @@ def voices(c: Checking, to: Any) -> int | None:
 
 
 def _labels(choices: Any) -> list[str] | None:
-    if not isinstance(choices, list) or has_refs(choices):
+    if not is_list(choices) or has_refs(choices):
         return None
-    return [str(c.get("label")) if isinstance(c, Mapping) else str(c) for c in choices]
+    return [str(c.get("label")) if is_record(c) else str(c) for c in choices]

@@ -13,6 +13,7 @@ from bot.language import addressees, durations
 from bot.language.check.context import Checking, streams_of
 from bot.language.refs import has_refs
 from bot.language.scope import calls_agent
+from bot.language.types import is_list
 
 SENDING = timedelta(minutes=15)
 """How long a card may be on its way before that is a failure; a window counts from its delivery."""
@@ -66,7 +67,7 @@ def _addressees(c: Checking) -> list[str]:
     for _, op, spec in c.ops():
         if "to" not in spec.fields or spec.channel is not None:
             continue
-        for to in op.to if isinstance(op.to, list) else [op.to]:
+        for to in op.to if is_list(op.to) else [op.to]:
             if isinstance(to, str):
                 found[_who(c, to)] = None
             elif op.op == "ask":
@@ -83,7 +84,13 @@ def _who(c: Checking, to: str) -> str:
         return to
     if who.kind == "person":
         return c.world.name_of(who.ref)
-    return f"role:{who.ref}" if who.kind == "role" else (f"agent:{who.ref}" if who.ref else "agent") if who.kind == "agent" else who.ref
+    return (
+        f"role:{who.ref}"
+        if who.kind == "role"
+        else (f"agent:{who.ref}" if who.ref else "agent")
+        if who.kind == "agent"
+        else who.ref
+    )
 
 
 def _calls(c: Checking, op: Op) -> int | None:
@@ -104,7 +111,7 @@ def _messages(c: Checking, op: Op) -> int | None:
     if op.op == "ask" and calls_agent(op, spec):
         return 0
     total = 0
-    for to in op.to if isinstance(op.to, list) else [op.to]:
+    for to in op.to if is_list(op.to) else [op.to]:
         if not isinstance(to, str):
             total += 1
             continue
@@ -120,7 +127,7 @@ def _messages(c: Checking, op: Op) -> int | None:
 
 
 def _size(value: Any) -> int | None:
-    return len(value) if isinstance(value, list) and not has_refs(value) else None
+    return len(value) if is_list(value) and not has_refs(value) else None
 
 
 def _total(c: Checking, of: Any) -> int | None:

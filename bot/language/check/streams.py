@@ -10,6 +10,7 @@ from bot.language import types
 from bot.language.check.context import CHAT_KINDS, Checking, input_type, literal_texts, problem, streams_of
 from bot.language.problems import Problem, did_you_mean, nearest
 from bot.language.refs import has_refs
+from bot.language.types import is_record
 
 CHANNELS = ("slack", "telegram", "line", "web")
 CHAT_STREAMS = tuple(f"{channel}:{kind}" for channel in CHANNELS for kind in CHAT_KINDS)
@@ -85,7 +86,7 @@ def _script(c: Checking, place: str, op: Op) -> Iterator[Problem]:
     if name == c.plan.name or (c.plan.name and reaches(c, name, c.plan.name)):
         yield problem(c.span(place, "script"), "script-circle", f"`{name}` calls `{c.plan.name}` in turn, in a circle")
     given = op.params.get("inputs")
-    yield from _inputs(c, place, op, name, given if isinstance(given, Mapping) else {})
+    yield from _inputs(c, place, op, name, given if is_record(given) else {})
 
 
 def reaches(c: Checking, name: str, target: str) -> bool:

@@ -15,7 +15,7 @@ from bot.language.check.context import Checking, Span, problem
 from bot.language.problems import Problem, did_you_mean, nearest
 from bot.language.refs import has_refs, refs
 from bot.language.scope import Use
-from bot.language.types import Type
+from bot.language.types import Type, is_list, is_record
 
 _FIELD_TYPES: Mapping[str, Type] = {
     "text": types.TEXT, "number": types.NUMBER, "date": types.TIME, "time": types.TIME, "bool": types.BOOL,
@@ -81,7 +81,7 @@ def _value(c: Checking, op: Op, spec: OpSpec) -> Type:
             tolerated = op.params.get("onItemError")
             if tolerated == "continue":
                 inner = types.union((inner, types.NULL))
-            elif isinstance(tolerated, Mapping) and "default" in tolerated:
+            elif is_record(tolerated) and "default" in tolerated:
                 inner = types.union((inner, c.value_type(op.place, "onItemError", tolerated["default"])))
             return types.List(inner)
         case "body":
@@ -112,12 +112,14 @@ def region_type(c: Checking, region: Region) -> Type:
 
 def _answer(c: Checking, op: Op) -> Type:
     choices, fields, need = op.params.get("choices"), op.params.get("fields"), op.params.get("need")
-    if isinstance(fields, list):
-        members = tuple((str(f.get("name")), _FIELD_TYPES.get(str(f.get("type")), types.ANY)) for f in fields if isinstance(f, Mapping))
+    if is_list(fields):
+        members = tuple(
+            (str(f.get("name")), _FIELD_TYPES.get(str(f.get("type")), types.ANY)) for f in fields if is_record(f)
+        )
         picked: Type = types.Record(members)
     elif fields is not None:
         picked = types.ANY
-    elif isinstance(choices, list) and choices:
+    elif is_list(choices) and choices:
         picked = types.ANY if has_refs(choices) else types.Enum(tuple(_bound(choice) for choice in choices))
     elif isinstance(choices, str):
         of = c.value_type(op.place, "choices", choices)
@@ -132,7 +134,7 @@ def _answer(c: Checking, op: Op) -> Type:
 
 
 def _bound(choice: Any) -> Any:
-    return choice.get("value", choice.get("label")) if isinstance(choice, Mapping) else choice
+    return choice.get("value", choice.get("label")) if is_record(choice) else choice
 
 
 def _let(c: Checking, op: Op) -> Type:
@@ -175,7 +177,9 @@ def _no_member(c: Checking, place: str, use: Use, at: int, of: Type) -> Problem:
 
 def _member_problem(c: Checking, place: str, span: Span, before: str, of: Type, step: str | int) -> Problem:
     if isinstance(step, int) and step < 0:
-        return problem(span, "no-such-member", f"`{before}[{step}]`: indexes count from 0, and negative ones are not read")
+        return problem(
+            span, "no-such-member", f"`{before}[{step}]`: indexes count from 0, and negative ones are not read"
+        )
     known = types.keys(of)
     near = nearest(str(step), known) if isinstance(step, str) else []
     spelt = f"[{step}]" if isinstance(step, int) else f".{step}"
@@ -208,7 +212,9 @@ def _not_boolean(c: Checking, place: str, span: Span, text: str, found: Type) ->
     if re.fullmatch(r"[\w.]+", text):
         test = {"number": f"{text} > 0", "text": f"{text} != ''", "list": f"size({text}) > 0"}.get(_kind(found))
         mend = f"did you mean `{test}`?" if test else None
-    return problem(span, "not-boolean", f"a condition must be a boolean; `{_short(text)}` is {article(found)}{where}", mend)
+    return problem(
+        span, "not-boolean", f"a condition must be a boolean; `{_short(text)}` is {article(found)}{where}", mend
+    )
 
 
 def _issue(c: Checking, op: Op, name: str, text: str, issue: types.Issue) -> Problem:
@@ -225,7 +231,9 @@ def _issue(c: Checking, op: Op, name: str, text: str, issue: types.Issue) -> Pro
             return _not_boolean(c, op.place, span, said, issue.type)
         case "list":
             wants = "a list, a record or a text" if issue.sign == "size" else "a list"
-            return problem(span, "type-mismatch", f"`{issue.sign}` needs {wants}; `{_short(said)}` is {article(issue.type)}")
+            return problem(
+                span, "type-mismatch", f"`{issue.sign}` needs {wants}; `{_short(said)}` is {article(issue.type)}"
+            )
         case "never":
             return _never(span, said, issue)
         case "operand":
@@ -394,16 +402,16 @@ def _argument(c: Checking, op: Op, spec: OpSpec, fault: Any, path: tuple[str | i
         yield problem(c.span(op.place, *path) if path else c.name(op.place), "argument-missing",
                       f"{of} needs `{fault.kind.property}`")  # fmt: skip
     elif kind in ("AdditionalProperties", "UnevaluatedProperties"):
-        properties = (_subschema(spec.schema or {}, path) or {}).get("properties", {})
+        properties: Mapping[str, Any] = (_subschema(spec.schema or {}, path) or {}).get("properties", {})
         for key in fault.kind.unexpected:
             near = nearest(key, properties)
             listed = f"it takes {', '.join(f'`{k}`' for k in properties)}" if properties else "it takes none"
-            yield problem(_key_span(c, op.place, (*path, key)), "unknown-argument", f"{of} takes no `{key}`",
+            yield problem(_key_span(c, op.place, path, key), "unknown-argument", f"{of} takes no `{key}`",
                           did_you_mean(near) or listed)  # fmt: skip
     else:
         wanted = _subschema(spec.schema or {}, path)
         said = types.spell(types.from_schema(wanted)) if kind == "Type" and wanted else ""
-        if kind == "Type" and isinstance(wanted, Mapping) and wanted.get("type") == "integer":
+        if kind == "Type" and is_record(wanted) and wanted.get("type") == "integer":
             said = "a whole number"
         value = _at(dict(op.params), path) if path else None
         shown = f"`{_short(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))}`"
@@ -411,7 +419,9 @@ def _argument(c: Checking, op: Op, spec: OpSpec, fault: Any, path: tuple[str | i
             options = [o for o in fault.kind.options if isinstance(o, str)]
             near = nearest(str(value), options)
             listed = ", ".join(f"`{o}`" for o in fault.kind.options)
-            yield problem(c.span(op.place, *path), "argument-value", f"{of} is one of {listed}, not {shown}", did_you_mean(near))
+            yield problem(
+                c.span(op.place, *path), "argument-value", f"{of} is one of {listed}, not {shown}", did_you_mean(near)
+            )
         elif said:
             yield problem(c.span(op.place, *path), "argument-type", f"{of} must be {said}, not {shown}")
         else:
@@ -419,13 +429,12 @@ def _argument(c: Checking, op: Op, spec: OpSpec, fault: Any, path: tuple[str | i
             yield problem(c.span(op.place, *path), "argument-value", f"{of}: {message}")
 
 
-def _key_span(c: Checking, place: str, path: tuple[str | int, ...]) -> Span:
-    parent = c.node(place, *path[:-1]) if len(path) > 1 else c.node(place, "params")
+def _key_span(c: Checking, place: str, path: tuple[str | int, ...], key: str) -> Span:
+    """The key itself, of the arguments or of a record in them."""
     placed = c.placed.get(place)
-    if parent is None and placed is not None:
-        parent = placed.fields.get("params")
-    member = parent.members.get(str(path[-1])) if parent is not None else None
-    return (member.start, member.end) if member is not None else c.span(place, *path)
+    parent = c.node(place, *path) if path else placed.fields.get("params") if placed else None
+    member = parent.members.get(key) if parent is not None else None
+    return (member.start, member.end) if member is not None else c.span(place, *path, key)
 
 
 def _at(value: Any, path: Iterable[str | int]) -> Any:
@@ -439,7 +448,7 @@ def _at(value: Any, path: Iterable[str | int]) -> Any:
 
 def _subschema(schema: Any, path: Iterable[str | int]) -> Any:
     for step in path:
-        if not isinstance(schema, Mapping):
+        if not is_record(schema):
             return {}
         schema = schema.get("items", {}) if isinstance(step, int) else schema.get("properties", {}).get(step, {})
     return schema

@@ -11,6 +11,7 @@ from bot.language import durations
 from bot.language.check.context import Checking, Span, problem, streams_of
 from bot.language.problems import Problem
 from bot.language.refs import has_refs
+from bot.language.types import is_list
 
 
 def check(c: Checking) -> Iterator[Problem]:
@@ -88,9 +89,9 @@ def _further(c: Checking, place: str, op: Op) -> Iterator[Problem]:
 
 
 def _reminders(c: Checking, place: str, remind: Any) -> Iterator[Problem]:
-    for at, text in enumerate(remind if isinstance(remind, list) else [remind]):
+    for at, text in enumerate(remind if is_list(remind) else [remind]):
         if isinstance(text, str) and not has_refs(text):
-            span = c.span(place, "remind", at) if isinstance(remind, list) else c.span(place, "remind")
+            span = c.span(place, "remind", at) if is_list(remind) else c.span(place, "remind")
             yield from _duration(c, span, "remind", text)
 
 

@@ -1,0 +1,303 @@
+"""Settings: `waiton.toml` beside the database, environment variables over it, secrets never in the file.
+
+An unknown key is refused with the nearest known one. What the settings say is turned into the values that the rest
+takes (`World`'s parts, tools); nothing else reads the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bot.domain.catalog import Agent, Person, Policy, StreamSpec, Workspace
+from bot.domain.errors import Misconfigured
+from bot.language.problems import did_you_mean, nearest
+
+DEFAULT_DATABASE = "sqlite:///.waiton/waiton.db"
+SECTIONS: dict[str, tuple[str, ...] | None] = {
+    "workspace": ("name", "timezone", "working_hours", "holidays", "ask_window", "approval_window", "files", "fanout", "cards",
+                  "reminders", "quiet_hours", "retention"),
+    "people": None, "roles": None, "streams": None, "tools": None, "agents": None,
+    "policy": ("approve", "paste", "use", "agent_runs", "admins", "max_cost", "owner_may_approve"),
+}
+PERSON = ("name", "timezone", "slack", "telegram", "line")
+STREAM = ("secret", "kind", "id", "from", "text", "schema", "scope", "heartbeat")
+TOOL = ("http", "python", "command", "url", "input", "output", "idempotent", "read_only", "destructive", "timeout", "summary", "demo")
+AGENT = ("model", "prompt", "tools", "default")
+KINDS = ("standard-webhooks", "github", "stripe", "bearer", "none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSettings:
+    """How a stream's senders are known, and where their events hold what."""
+
+    spec: StreamSpec
+    kind: str = "none"
+    secret: str | None = None
+    id: str | None = None
+    sender: str | None = None
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    database: str = DEFAULT_DATABASE
+    host: str = "127.0.0.1"
+    port: int = 8484
+    public_url: str | None = None
+    secret_key: str | None = None
+    path: Path | None = None
+    """The settings file that was read, if there is one."""
+    workspace: Workspace = field(default_factory=Workspace)
+    files: Path = Path(".waiton/files")
+    people: tuple[Person, ...] = ()
+    roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    streams: Mapping[str, StreamSettings] = field(default_factory=dict)
+    tools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    agents: tuple[Agent, ...] = ()
+    policy: Policy = field(default_factory=Policy)
+    channels: frozenset[str] = frozenset({"web"})
+
+    @property
+    def url(self) -> str:
+        return (self.public_url or f"http://{'localhost' if self.host in ('0.0.0.0', '::') else self.host}:{self.port}").rstrip("/")
+
+
+def load(environment: Mapping[str, str] | None = None) -> Settings:
+    """The settings as they stand. Raises Misconfigured, naming the setting to change."""
+    env = dict(os.environ if environment is None else environment)
+    database = env.get("WAITON_DATABASE_URL") or DEFAULT_DATABASE
+    path = _file(env, database)
+    raw: dict[str, Any] = {}
+    if path is not None:
+        try:
+            raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as fault:
+            raise Misconfigured(f"{path} does not read: {fault}") from None
+    where = str(path or "waiton.toml")
+    _overlay(raw, env)
+    _known(raw, tuple(SECTIONS), where)
+    for section, keys in SECTIONS.items():
+        if section in raw and not isinstance(raw[section], dict):
+            raise Misconfigured(f"{where}: `{section}` must be a table, `[{section}]`")
+        if keys is not None:
+            _known(raw.get(section, {}), keys, f"{where}, [{section}]")
+    work = raw.get("workspace", {})
+    base = path.parent if path is not None else Path()
+    return Settings(
+        database=database, host=env.get("WAITON_HOST", "127.0.0.1"), port=_port(env.get("WAITON_PORT", "8484")),
+        public_url=env.get("WAITON_PUBLIC_URL"), secret_key=_secret(env, "WAITON_SECRET_KEY"), path=path,
+        workspace=_workspace(work, where), files=_files(work, base),
+        people=tuple(_person(email, p, where) for email, p in raw.get("people", {}).items()),
+        roles={name: tuple(_texts(members, f"{where}, [roles] {name}")) for name, members in raw.get("roles", {}).items()},
+        streams={name: _stream(name, s, env, where) for name, s in raw.get("streams", {}).items()},
+        tools={name: _tool(name, t, where) for name, t in raw.get("tools", {}).items()},
+        agents=tuple(_agent(name, a, where) for name, a in raw.get("agents", {}).items()),
+        policy=_policy(raw.get("policy", {}), where), channels=_channels(env),
+    )
+
+
+def _file(env: Mapping[str, str], database: str) -> Path | None:
+    if given := env.get("WAITON_CONFIG"):
+        if not Path(given).is_file():
+            raise Misconfigured(f"WAITON_CONFIG names {given}, which is not there")
+        return Path(given)
+    folder = Path(database[len("sqlite:///") :]).parent if database.startswith("sqlite:///") else Path(".waiton")
+    for candidate in (folder / "waiton.toml", Path("waiton.toml")):
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+def _overlay(raw: dict[str, Any], env: Mapping[str, str]) -> None:
+    """`WAITON_WORKSPACE__TIMEZONE=…` over `[workspace] timezone`; values are read as TOML where they can be."""
+    for key, value in env.items():
+        parts = key.removeprefix("WAITON_").lower().split("__")
+        if not key.startswith("WAITON_") or len(parts) != 2 or parts[0] not in ("workspace", "policy"):
+            continue
+        try:
+            read = tomllib.loads(f"v = {value}")["v"]
+        except tomllib.TOMLDecodeError:
+            read = value
+        raw.setdefault(parts[0], {})[parts[1]] = read
+
+
+def _known(table: Mapping[str, Any], keys: tuple[str, ...], where: str) -> None:
+    for key in table:
+        if key not in keys:
+            hint = did_you_mean(nearest(key, keys)) or f"there are {', '.join(f'`{k}`' for k in keys)}"
+            raise Misconfigured(f"{where}: there is no setting `{key}`; {hint}")
+
+
+def _secret(env: Mapping[str, str], name: str) -> str | None:
+    """A secret from the environment, or from the file that `NAME_FILE` names."""
+    if value := env.get(name):
+        return value
+    if path := env.get(f"{name}_FILE"):
+        try:
+            return Path(path).read_text(encoding="utf-8").strip()
+        except OSError as fault:
+            raise Misconfigured(f"{name}_FILE: {fault}") from None
+    return None
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or not 0 <= int(text) < 65536:
+        raise Misconfigured(f"WAITON_PORT must be a port number; it is `{text}`")
+    return int(text)
+
+
+def _texts(value: Any, where: str) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
+        raise Misconfigured(f"{where} must be a list of texts")
+    return list(value)
+
+
+def _workspace(raw: Mapping[str, Any], where: str) -> Workspace:
+    from zoneinfo import ZoneInfo
+
+    from bot.language import durations
+
+    values: dict[str, Any] = {k: raw[k] for k in ("name", "timezone", "working_hours", "ask_window", "approval_window",
+                                                  "fanout", "quiet_hours") if k in raw}
+    if "timezone" in values:
+        try:
+            ZoneInfo(str(values["timezone"]))
+        except Exception:
+            raise Misconfigured(f"{where}, [workspace] timezone: there is no zone `{values['timezone']}`; "
+                                "write one such as `Europe/Berlin`") from None
+    for key in ("ask_window", "approval_window"):
+        if key in values and durations.parse(str(values[key])) is None:
+            raise Misconfigured(f"{where}, [workspace] {key}: `{values[key]}` is no duration such as `14d`")
+    if "reminders" in raw:
+        values["reminders"] = tuple(_texts(raw["reminders"], f"{where}, [workspace] reminders"))
+    if "holidays" in raw:
+        values["holidays"] = _holidays(raw["holidays"], where)
+    return Workspace(**values)
+
+
+def _holidays(given: Any, where: str) -> frozenset[str]:
+    """Dates, or a region of the `holidays` library (`DE-BE`), for the years around now."""
+    if isinstance(given, list):
+        return frozenset(str(day) for day in given)
+    import holidays
+
+    country, _, part = str(given).partition("-")
+    years = range(2024, 2041)
+    try:
+        return frozenset(day.isoformat() for day in holidays.country_holidays(country, subdiv=part or None, years=years))
+    except NotImplementedError:
+        raise Misconfigured(f"{where}, [workspace] holidays: there is no region `{given}`; write one such as `DE-BE`, "
+                            "or a list of dates") from None
+
+
+def _files(raw: Mapping[str, Any], base: Path) -> Path:
+    if "files" in raw:
+        return Path(str(raw["files"]))
+    return base / "files" if base != Path() else Path(".waiton/files")
+
+
+def _person(email: str, raw: Any, where: str) -> Person:
+    table = _table(raw, f"{where}, [people.\"{email}\"]")
+    _known(table, PERSON, f'{where}, [people."{email}"]')
+    return Person(email=email, name=str(table.get("name") or email.partition("@")[0]), timezone=table.get("timezone"),
+                  identities={c: str(table[c]) for c in ("slack", "telegram", "line") if c in table})
+
+
+def _table(raw: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(raw, dict):
+        raise Misconfigured(f"{where} must be a table")
+    return raw
+
+
+def _stream(name: str, raw: Any, env: Mapping[str, str], where: str) -> StreamSettings:
+    table = _table(raw, f"{where}, [streams.\"{name}\"]")
+    here = f'{where}, [streams."{name}"]'
+    _known(table, STREAM, here)
+    kind = str(table.get("kind", "none" if "secret" not in table else "standard-webhooks"))
+    if kind not in KINDS:
+        raise Misconfigured(f"{here}: kind `{kind}` is not known; " + (did_you_mean(nearest(kind, KINDS)) or f"there are {', '.join(KINDS)}"))
+    secret = table.get("secret")
+    if secret is not None:
+        source, _, variable = str(secret).partition(":")
+        if source != "env" or not variable:
+            raise Misconfigured(f"{here}: a secret is never in the settings; write `secret = \"env:NAME\"`")
+        secret = _secret(env, variable)
+        if secret is None:
+            raise Misconfigured(f"{here}: the environment variable {variable} is not set")
+    if kind != "none" and secret is None:
+        raise Misconfigured(f"{here}: kind `{kind}` needs a `secret`")
+    from bot.runtime.tools import short_schema
+
+    spec = StreamSpec(name=name, schema=short_schema(table.get("schema")), scope=table.get("scope", "workspace"))
+    return StreamSettings(spec=spec, kind=kind, secret=secret, id=table.get("id"), sender=table.get("from"), text=table.get("text"))
+
+
+def _tool(name: str, raw: Any, where: str) -> Mapping[str, Any]:
+    table = _table(raw, f"{where}, [tools.{name}]")
+    _known(table, TOOL, f"{where}, [tools.{name}]")
+    if not any(k in table for k in ("http", "python", "command", "url", "demo")):
+        raise Misconfigured(f"{where}, [tools.{name}] needs `http`, `python`, `command` or `url`")
+    return table
+
+
+def _agent(name: str, raw: Any, where: str) -> Agent:
+    table = _table(raw, f"{where}, [agents.{name}]")
+    _known(table, AGENT, f"{where}, [agents.{name}]")
+    return Agent(name=name, model=table.get("model"), prompt=table.get("prompt", ""), tools=tuple(table.get("tools", ())),
+                 default=bool(table.get("default")))
+
+
+def _policy(raw: Mapping[str, Any], where: str) -> Policy:
+    approve = raw.get("approve")
+    if approve is not None and not isinstance(approve, dict):
+        raise Misconfigured(f"{where}, [policy] approve must be a table of tool → role")
+    return Policy(
+        approve={k: (v or None) for k, v in approve.items()} if approve is not None else None,
+        use=dict(raw.get("use", {})), paste=tuple(raw["paste"]) if isinstance(raw.get("paste"), list) else raw.get("paste", "members"),
+        admins=tuple(raw.get("admins", ())), max_cost=raw.get("max_cost"), owner_may_approve=bool(raw.get("owner_may_approve")),
+    )
+
+
+def _channels(env: Mapping[str, str]) -> frozenset[str]:
+    """Which channels are on. The adapters of Slack, Telegram and LINE are not there yet, whatever is set."""
+    del env
+    return frozenset({"web"})
+
+
+EXAMPLE = """\
+# The workspace of a first try: three people, a role, two streams, tools that touch nothing.
+# Change it as you like; `waiton doctor` says whether it reads.
+
+[workspace]
+name = "acme"
+timezone = "Europe/Berlin"
+
+[people."ana@acme.de"]
+name = "Ana"
+timezone = "Europe/Berlin"
+
+[people."bo@acme.de"]
+name = "Bo"
+
+[people."jonas@acme.de"]
+name = "Jonas"
+
+[roles]
+leads = ["ana@acme.de", "bo@acme.de"]
+
+[streams."auth.first_signin"]      # POST /hooks/auth.first_signin, from this machine only
+from = "user"
+
+[streams."camera.line_2"]
+
+[tools.demo]                       # demo_list_prs, demo_schedule, demo_book_class, demo_deploy, demo_restart
+demo = true
+
+[policy]
+approve = { "demo_deploy" = "role:leads" }
+"""

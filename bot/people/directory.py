@@ -1,0 +1,61 @@
+"""Who is here: people and roles of the settings and of the database, as one world."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from bot.config import Settings
+from bot.domain.catalog import Person, SavedScript, World
+from bot.language.write import from_program
+from store import inbox, people, runs, scripts
+from store.dialect import Transaction
+
+
+def settle(tx: Transaction, settings: Settings) -> None:
+    """Brings the people and roles of the settings into the database."""
+    for person in settings.people:
+        people.put(tx, person.email, person.name, person.timezone)
+        for channel, ref in person.identities.items():
+            people.link(tx, person.email, channel, ref)
+    for name, members in settings.roles.items():
+        for email in members:
+            people.put_role(tx, name, email)
+
+
+def read(tx: Transaction, settings: Settings, now: datetime) -> World:
+    """The world as it is now; what belongs to one job (its names, its customer) is added by `for_job`."""
+    last = inbox.last_of_each(tx)
+    found = people.people(tx)
+    return World(
+        now=now, people=found, roles=people.roles(tx), agents=settings.agents,
+        streams={name: replace(s.spec, last=last.get(name)) for name, s in settings.streams.items()},
+        scripts=saved(tx), channels=settings.channels, judge=bool(settings.agents),
+        workspace=replace(settings.workspace, alone=len(found) < 2), policy=settings.policy,
+    )
+
+
+def saved(tx: Transaction) -> dict[str, SavedScript]:
+    """What the checks must know of the saved scripts."""
+    import json
+
+    found: dict[str, SavedScript] = {}
+    for name, _ in scripts.names(tx):
+        kept = scripts.get(tx, name)
+        if kept is not None:
+            plan = from_program(json.loads(runs.plan_body(tx, kept["plan"])))
+            calls = tuple(str(op.params.get("script")) for op, _ in plan.walk() if op.op == "run")
+            found[name] = SavedScript(name=name, inputs=plan.inputs, calls=calls)
+    return found
+
+
+def for_job(world: World, owner: str, bindings: Mapping[str, str], customer: Mapping[str, Any] | None) -> World:
+    """The world as a script in one job sees it."""
+    return replace(world, owner=owner, bindings=dict(bindings), customer=customer)
+
+
+def default_person(settings: Settings) -> Person:
+    """Whom the first link logs in, where nobody is configured."""
+    return settings.people[0] if settings.people else Person(email="me@example.com", name="Me")

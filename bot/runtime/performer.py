@@ -1,0 +1,222 @@
+"""Does the work that steps ask for, after their commit, and reports back: the sandbox, files, tools, other scripts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any
+
+import structlog
+
+from bot.domain.changes import Call
+from bot.domain.errors import OpError
+from bot.domain.facts import Arrived, Edited, Returned
+from bot.domain.ids import digest
+from bot.domain.record import RunRow
+from bot.domain.values import plain
+from bot.runtime import files as filing
+from bot.runtime.clock import Clock
+from bot.runtime.commit import Outcome, accept, take
+from bot.runtime.committer import Committer
+from bot.runtime.report import input_names
+from bot.runtime.sandbox import Sandbox
+from bot.runtime.tools import ToolFailed, ToolLost, Tools
+from store import history, inbox, outbox, runs, scripts
+from store.dialect import Transaction
+
+log = structlog.get_logger()
+AT_ONCE = 64
+"""Tools and files at work at the same time."""
+DATABASE_PAUSE_S = 1.0
+"""Between attempts to write a result while the database is away."""
+
+Work = dict[str, Any]
+
+
+class Performer:
+    """`take_up` gets the calls of a committed step. What was in flight when a process died is told apart at the
+    start: repeated where that is safe, put to its owner where it is not."""
+
+    def __init__(self, committer: Committer, clock: Clock, sandbox: Sandbox, tools: Tools, files: filing.Files) -> None:
+        self.committer = committer
+        self.clock = clock
+        self.sandbox = sandbox
+        self.tools = tools
+        self.files = files
+        self._gate = asyncio.Semaphore(AT_ONCE)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._kinds: dict[str, Callable[[Work], Awaitable[Any]]] = {
+            "cel": self._cel, "jq": self._jq, "file": self._file, "tool": self._tool,
+        }
+
+    async def start(self) -> None:
+        """Takes up what a process before this one left."""
+        for work in await self.committer.read(outbox.open_calls, 1_000_000):
+            if work["state"] == "sent" and not work["idempotent"]:
+                await self._report(work, error="its answer was lost: the process that made it has died", lost=True)
+            else:
+                self._spawn(work)
+
+    async def stop(self) -> None:
+        """Waits for what is at work, a moment at most; the rest is taken up by the next process."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=5)
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def take_up(self, run_id: str, calls: list[Call]) -> None:
+        for call in calls:
+            self._spawn({"run": run_id, "path": call.path, "attempt": call.attempt, "kind": call.kind, "n": call.n,
+                         "body": call.body, "at": call.at, "state": "queued", "idempotent": call.idempotent,
+                         "timeout_s": call.timeout_s})
+
+    def _spawn(self, work: Work) -> None:
+        task = asyncio.create_task(self._do(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _do(self, work: Work) -> None:
+        try:
+            if work["kind"] in self._kinds:
+                async with self._gate:
+                    await self._perform(work)
+            elif work["kind"] == "early":
+                await self._early(work)
+            elif work["kind"] == "run":
+                await self._run(work)
+            elif work["kind"] == "stop-run":
+                await self._stop_run(work)
+            else:
+                await self._report(work, error="no agent is configured")
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            log.exception("call failed", run=work["run"], path=work["path"], kind=work["kind"])
+            await self._report(work, error="it broke inside; the log has more")
+
+    async def _perform(self, work: Work) -> None:
+        if not work["idempotent"] and not await self._safely(lambda tx: outbox.call_sent(tx, work, self.clock.now())):
+            return
+        try:
+            value = await self._kinds[work["kind"]](work)
+        except OpError as fault:
+            await self._report(work, error=str(fault))
+        except ToolFailed as fault:
+            await self._report(work, error=str(fault))
+        except ToolLost as fault:
+            await self._report(work, error=str(fault), lost=not work["idempotent"])
+        else:
+            await self._report(work, value=value)
+
+    async def _cel(self, work: Work) -> Any:
+        return await self.sandbox.cel(work["body"]["text"], work["body"]["names"])
+
+    async def _jq(self, work: Work) -> Any:
+        body = work["body"]
+        return await self.sandbox.jq(body["text"], body["value"], body["variables"])
+
+    async def _file(self, work: Work) -> Any:
+        return await asyncio.to_thread(filing.perform, self.files, dict(work["body"]))
+
+    async def _tool(self, work: Work) -> Any:
+        body = work["body"]
+        return await self.tools.call(body["tool"], dict(body["params"]), body["key"], work["timeout_s"])
+
+    async def _early(self, work: Work) -> None:
+        for ident in work["body"]["events"]:
+            event = await self.committer.read(inbox.get, ident)
+            if event is not None:
+                await arrive(self.committer, self.sandbox, work["run"], event, only=work["path"])
+        await self._report(work)
+
+    async def _run(self, work: Work) -> None:
+        """Starts a saved script as a run of its own; its end comes back with its own commit."""
+
+        def start(tx: Transaction) -> list[Outcome]:
+            now = self.clock.now()
+            parent = runs.get(tx, work["run"])
+            assert parent is not None
+            saved = scripts.get(tx, work["body"]["script"])
+            outbox.call_done(tx, work, now)
+            if saved is None:
+                return [take(tx, self.committer.site, work["run"], result(work, now, error=f"there is no saved script `{work['body']['script']}`"))]
+            child = "r_" + digest(f"{work['run']} {work['path']} {work['attempt']}")[:14]
+            if runs.get(tx, child) is not None:
+                return []
+            plan = self.committer.site.index(tx, saved["plan"]).plan
+            names = input_names(plan, work["body"]["inputs"])
+            if plan.inputs is None:
+                names = {**history.bindings(tx, parent.job), **names}
+            row = RunRow(id=child, job=parent.job, owner=parent.owner, plan=saved["plan"], created=now, names=names,
+                         customer=parent.customer, parent=f"{work['run']} {work['path']}",
+                         data={"script": saved["name"], "version": saved["version"], "depth": work["body"]["depth"],
+                               "attempt": work["attempt"]})
+            told = take(tx, self.committer.site, work["run"], result(work, now, child=child))
+            return [told, accept(tx, self.committer.site, row, plan)]
+
+        await self._safely(start)
+
+    async def _stop_run(self, work: Work) -> None:
+        def stop(tx: Transaction) -> list[Outcome]:
+            outbox.call_done(tx, work, self.clock.now())
+            child = work["body"].get("run")
+            row = runs.get(tx, child) if child else None
+            if row is None or row.ended is not None:
+                return []
+            fact = Edited(at=self.clock.now(), by=row.owner, edit={"run": "cancel"}, why="the run that started it went on")
+            return [take(tx, self.committer.site, row.id, fact)]
+
+        await self._safely(stop)
+
+    async def _report(self, work: Work, *, value: Any = None, error: str | None = None, lost: bool = False) -> None:
+        def write(tx: Transaction) -> list[Outcome]:
+            now = self.clock.now()
+            outbox.call_done(tx, work, now)
+            return [take(tx, self.committer.site, work["run"], result(work, now, value=value, error=error, lost=lost))]
+
+        await self._safely(write)
+
+    async def _safely(self, write: Callable[[Transaction], Any]) -> Any:
+        """Writes, however long the database is away: a result that came must not be lost."""
+        while True:
+            try:
+                return await self.committer.write(write)
+            except Exception as fault:
+                if not database_away(fault):
+                    raise
+                log.warning("database away, trying again", fault=str(fault))
+                await asyncio.sleep(DATABASE_PAUSE_S)
+
+
+def database_away(fault: Exception) -> bool:
+    """Whether a write failed because the database could not be reached or was busy."""
+    return type(fault).__name__ in ("OperationalError", "InterfaceError", "AdminShutdown", "TimeoutError")
+
+
+def result(work: Work, now: datetime, *, value: Any = None, error: str | None = None, lost: bool = False, **extra: Any) -> Returned:
+    """A call's result as a fact."""
+    return Returned(at=now, path=work["path"], attempt=work["attempt"], kind=work["kind"], value=value, error=error, lost=lost,
+                    extra=extra)
+
+
+async def arrive(committer: Committer, sandbox: Sandbox, run_id: str, event: dict[str, Any], *, only: str | None = None) -> Outcome:
+    """Offers one event to one run; evaluates what its expectations filter by, and takes it again."""
+    passes: dict[str, bool | str] = {}
+    while True:
+        fact = Arrived(at=datetime.fromisoformat(event["at"]), stream=event["stream"], event=event, passes=dict(passes), only=only)
+        outcome = await committer.fact(run_id, fact)
+        if not outcome.where:
+            return outcome
+        for path, (expression, names) in outcome.where.items():
+            passes[path] = await passes_by(sandbox, expression, names)
+
+
+async def passes_by(sandbox: Sandbox, expression: str, names: dict[str, Any]) -> bool | str:
+    """What a `where` gives: true, false, or the reason why neither."""
+    try:
+        value = await sandbox.cel(expression, plain(names))
+    except OpError as fault:
+        return str(fault)
+    return value if isinstance(value, bool) else f"`{expression}` gave no true or false"
