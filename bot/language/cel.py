@@ -411,7 +411,8 @@ def _expanded(escape: str, at: int) -> str:
     if kind in _SIMPLE:
         return _SIMPLE[kind]
     if kind in "xuU":
-        code = int(escape[2:], base=16)
+        digits = escape[2:]
+        code = int(digits, 16)
         if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
             raise CelSyntax(f"`{escape}` is no character", at, at + len(escape))
         return chr(code)

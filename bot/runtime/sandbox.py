@@ -20,6 +20,9 @@ from bot.domain.errors import OpError
 from bot.domain.values import dump, load
 from bot.runtime.sandbox_server import COMMAND, LENGTH, OUT_OF_MEMORY, STATUS
 
+_LONG = 100_000
+"""Bytes of a request whose data is probably what takes the time."""
+
 READY_SECONDS = 60.0
 """How long a fork server may take until its first evaluator answers."""
 
@@ -86,7 +89,10 @@ class Sandbox:
                     reply = load((await evaluator.ask(body)).decode("utf-8", "surrogatepass"))
             except TimeoutError:
                 await self._end(evaluator)
-                raise OpError(f"{what} took longer than {self.seconds:g} s") from None
+                hint = (
+                    "; `transform` is quicker with long lists" if len(body) > _LONG and request["kind"] == "cel" else ""
+                )
+                raise OpError(f"{what} took longer than {self.seconds:g} s{hint}") from None
             except (_Lost, ConnectionError):
                 raise OpError(self._why(what, await self._end(evaluator))) from None
             except BaseException:

@@ -180,6 +180,9 @@ def test_further_notes() -> None:
     assert noted("- a = ask @ana yes within 3d\n  > Ok?", holiday) == [
         "window-on-holiday: `3d` ends on 2026-03-05, a holiday"
     ]
+    assert noted("- t = expect clock at: 2026-03-01T09:00") == [
+        "clock-past: `2026-03-01T09:00` is past, so this is done at once"
+    ]
     live = replace(WORLD, channels=frozenset({"slack"}))
     assert noted("- say @ana\n  > x", live) == [
         "addressee-unreachable: Ana has no identity on a channel that is on here"

@@ -16,7 +16,16 @@ from bot.language.types import is_list, is_record
 
 def notes(c: Checking) -> list[Note]:
     """Everything worth a note, in order of place."""
-    found = [*_overtaking(c), *_early_windows(c), *_unused(c), *_unhandled(c), *_streams(c), *_holidays(c), *_reach(c)]
+    found = [
+        *_overtaking(c),
+        *_early_windows(c),
+        *_unused(c),
+        *_unhandled(c),
+        *_streams(c),
+        *_holidays(c),
+        *_past(c),
+        *_reach(c),
+    ]
     return sorted(dict.fromkeys(found), key=lambda note: note.start)
 
 
@@ -231,6 +240,20 @@ def _holidays(c: Checking) -> Iterator[Note]:
             if durations.is_holiday(due, c.world.workspace):
                 day = due.astimezone(durations.zone(c.world.workspace)).date().isoformat()
                 yield _note(c.span(place, field), "window-on-holiday", f"`{text}` ends on {day}, a holiday")
+
+
+def _past(c: Checking) -> Iterator[Note]:
+    """A clock whose moment is over is done at once."""
+    for place, op, _ in c.ops():
+        at = op.params.get("at")
+        if op.op != "expect" or not isinstance(at, str) or has_refs(at):
+            continue
+        try:
+            due = durations.clock_at(at, c.now, c.world.workspace)
+        except ValueError:
+            continue
+        if due <= c.now:
+            yield _note(c.span(place, "at"), "clock-past", f"`{at}` is past, so this is done at once")
 
 
 def _reach(c: Checking) -> Iterator[Note]:
