@@ -18,9 +18,9 @@ CATALOG = catalog()
 def region(place: str, *ops: tuple[str, dict[str, Any]]) -> Region:
     """Ops of a region; those of inner regions are given as `then=[…]`, `onMiss=[…]`, `body=[…]`."""
     made: list[Op] = []
-    for number, (name, given) in enumerate(ops, 1):
+    for number, (name, written) in enumerate(ops, 1):
         here = f"{place}.{number}" if place else str(number)
-        fields = dict(given)
+        fields = dict(written)
         inner = {k: fields.pop(k) for k in ("then", "else", "body", "left", "right") if k in fields}
         for key, field in (("onMiss", "on_miss"), ("onError", "on_error")):
             if isinstance(fields.get(key), list):

@@ -7,7 +7,14 @@ from typing import Any
 
 from bot.domain.plan import Op
 from bot.language import types
-from bot.language.check.context import CHAT_KINDS, Checking, input_type, literal_texts, problem, streams_of
+from bot.language.check.context import (
+    CHAT_KINDS,
+    Checking,
+    input_type,
+    literal_texts,
+    problem,
+    streams_of,
+)
 from bot.language.problems import Problem, did_you_mean, nearest
 from bot.language.refs import has_refs
 from bot.language.types import is_record
