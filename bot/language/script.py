@@ -9,7 +9,17 @@ from typing import Any
 from bot.domain.catalog import Catalog, World
 from bot.domain.plan import Plan
 from bot.language import types
-from bot.language.check import choices, expressions, files, inputs, names, people, streams, triggers, windows
+from bot.language.check import (
+    choices,
+    expressions,
+    files,
+    inputs,
+    names,
+    people,
+    streams,
+    triggers,
+    windows,
+)
 from bot.language.check import notes as noting
 from bot.language.check import preflight as flight
 from bot.language.check import types as typing
