@@ -241,5 +241,5 @@ def cancel_under(tx: Transaction, run_id: str, change: CancelledUnder) -> None:
     tx.connection.execute(
         sa.update(delivery).where(delivery.c.ws == tx.ws, delivery.c.run == run_id, delivery.c.token.is_not(None),
                                   delivery.c.outcome.is_(None), under(delivery.c.path, change.path), spared(delivery.c.path))
-        .values(outcome="withdrawn", shown=0)
+        .values(outcome="withdrawn", shown=sa.case((delivery.c.channel == "web", 1), else_=0))
     )

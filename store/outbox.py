@@ -31,13 +31,15 @@ _DONE = Statement(sa.update(delivery).where(delivery.c.seq == b("seq_"))
 _HERE = Statement(sa.update(delivery).where(delivery.c.ws == b("ws"), delivery.c.id == b("id_"))
                   .values(state="delivered", channel="web", done=b("done"), shown=1))
 _SHOWN = Statement(sa.update(delivery).where(delivery.c.seq == b("seq_")).values(shown=1))
+_SHOWN_HERE = sa.case((delivery.c.channel == "web", 1), else_=0)
+"""The room shows an outcome by its commit; a platform has yet to be told."""
 _SETTLE = Statement(sa.update(delivery).where(delivery.c.ws == b("ws"), delivery.c.run == b("run"), delivery.c.path == b("path"),
                                               delivery.c.token.is_not(None), delivery.c.outcome.is_(None))
-                    .values(outcome=b("outcome"), shown=0))
+                    .values(outcome=b("outcome"), shown=_SHOWN_HERE))
 _SETTLE_TO = Statement(sa.update(delivery).where(delivery.c.ws == b("ws"), delivery.c.run == b("run"),
                                                  delivery.c.path == b("path"), delivery.c.to == b("to_"),
                                                  delivery.c.token.is_not(None), delivery.c.outcome.is_(None))
-                       .values(outcome=b("outcome"), shown=0))
+                       .values(outcome=b("outcome"), shown=_SHOWN_HERE))
 _CALL = tuple(call.c[n] for n in ("run", "path", "attempt", "kind", "n", "body", "at", "state", "idempotent", "timeout_ms", "sent"))
 _ADD_CALL = Statement(lambda insert: insert(call).values({c.name: b(c.name) for c in call.c}).on_conflict_do_nothing())
 _OPEN_CALLS = Statement(sa.select(*_CALL).where(call.c.ws == b("ws"), call.c.state.in_(

@@ -35,20 +35,20 @@ def holds(text: str | bytes, escaping: str = "plain") -> None:
     found.source.render(found.problems).encode()
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(PIECES, st.sampled_from(["plain", "slack", "telegram"]))
 def test_no_script_like_text_makes_the_reader_raise(text: str, escaping: str) -> None:
     holds(text, escaping)
     is_script(text, CATALOG)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text())
 def test_no_text_makes_the_reader_raise(text: str) -> None:
     holds(text)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.binary())
 def test_no_bytes_make_the_reader_raise(data: bytes) -> None:
     holds(data)

@@ -133,14 +133,14 @@ HEAD = built(
 PLANS = st.tuples(HEAD, REGION).map(lambda parts: from_program({**parts[0], "program": parts[1]}, CATALOG))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(PLANS)
 def test_a_plan_as_data_is_the_same_plan(plan: Plan) -> None:
     data = json.loads(json.dumps(to_program(plan)))
     assert from_program(data, CATALOG) == plan
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(PLANS)
 def test_a_plan_printed_as_json_reads_back_the_same(plan: Plan) -> None:
     found = read(as_json(plan), CATALOG)
@@ -148,7 +148,7 @@ def test_a_plan_printed_as_json_reads_back_the_same(plan: Plan) -> None:
     assert found.plan == plan
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(PLANS)
 def test_a_plan_printed_as_markdown_reads_back_the_same(plan: Plan) -> None:
     text = as_markdown(plan, CATALOG)

@@ -1,0 +1,354 @@
+"""What people and programs can do, whatever surface they are at: start a script, answer, edit, send an event, look.
+
+Everything here names who acts, checks that they may, and returns plain values. The surfaces only translate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from bot.config import Settings
+from bot.domain.catalog import Catalog, World
+from bot.domain.errors import WaitonError
+from bot.domain.facts import Answered, Edited, Fact
+from bot.domain.plan import Plan
+from bot.domain.record import OpRow, RunRow
+from bot.domain.values import normalise, plain
+from bot.engine import asks, tenses
+from bot.language.script import Examined, examine
+from bot.people import directory
+from bot.runtime import report
+from bot.runtime.clock import Clock
+from bot.runtime.commit import Outcome, Site, accept, plan_text, world_of
+from bot.runtime.committer import Committer
+from bot.runtime.inbox import Inbox
+from store import history, inbox, ops, outbox, people, runs, scripts, waits
+from store.dialect import Transaction
+
+LOGIN_MINUTES = 15
+SESSION_DAYS = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """A script that runs (`run`), was saved because it has `on` (`saved`), or was refused (`seen.problems`)."""
+
+    seen: Examined
+    run: str | None = None
+    saved: dict[str, Any] | None = None
+
+    @property
+    def refused(self) -> bool:
+        return self.run is None and self.saved is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What someone who acted gets back. `status`: 200 it counts, 403 not theirs, 404 nothing there, 409 settled
+    otherwise, 422 no such choice."""
+
+    text: str
+    accepted: bool
+    status: int
+
+
+class NotThere(WaitonError):
+    """What was asked for is not there, or not to be seen by whoever asked."""
+
+
+class Desk:
+    """The product behind every surface."""
+
+    def __init__(self, committer: Committer, catalog: Catalog, settings: Settings, clock: Clock, inbound: Inbox,
+                 listeners: Listeners) -> None:
+        self.committer = committer
+        self.catalog = catalog
+        self.settings = settings
+        self.clock = clock
+        self.inbound = inbound
+        self.listeners = listeners
+
+    @property
+    def site(self) -> Site:
+        return self.committer.site
+
+    # --- scripts ----------------------------------------------------------------------------------------------
+    async def check(self, text: str | bytes, *, by: str, job: str | None = None, inputs: Mapping[str, Any] | None = None,
+                    escaping: Any = "plain", starting: bool = True) -> Examined:
+        """Every problem of a text, or its plan with notes and pre-flight; nothing is stored."""
+        world = await self.committer.read(self._world_for, by, job)
+        return await asyncio.to_thread(examine, text, self.catalog, world, inputs=inputs, escaping=escaping, starting=starting)
+
+    async def start(self, text: str | bytes, *, by: str, job: str, inputs: Mapping[str, Any] | None = None,
+                    escaping: Any = "plain", author: str | None = None) -> Started:
+        """Checks a text and runs it in a job, as this person; refused scripts store nothing."""
+        seen = await self.check(text, by=by, job=job, inputs=inputs, escaping=escaping)
+        if seen.refused or seen.plan is None:
+            return Started(seen=seen)
+        plan: Plan = seen.plan
+        if plan.on:
+            saved = await self.save(plan, by=by, job=job)
+            return Started(seen=seen, saved=saved)
+        run_id = new_run_id(self.clock.now())
+
+        def write(tx: Transaction) -> Outcome:
+            now = self.clock.now()
+            kept = runs.get_job(tx, job)
+            customer = kept["customer"] if kept else None
+            row = RunRow(id=run_id, job=job, owner=by, plan="", created=now, customer=customer,
+                         names=self._names(tx, plan, job, inputs or {}),
+                         data={k: v for k, v in {"author": author, "script": plan.name}.items() if v})
+            return accept(tx, self.site, row, plan, source=seen.read.source.pasted, surface=seen.read.surface)
+
+        await self.committer.write(write)
+        return Started(seen=seen, run=run_id)
+
+    async def save(self, plan: Plan, *, by: str, job: str) -> dict[str, Any]:
+        """Saves a plan under its name; the same name again is a new version."""
+        name = plan.name or "script"
+        body = plan_text(plan)
+
+        def write(tx: Transaction) -> int:
+            from bot.domain.ids import digest
+
+            key = digest(body)
+            runs.add_plan(tx, key, body, None, None)
+            return scripts.save(tx, name, key, by, job, self.clock.now())
+
+        version = await self.committer.write(write)
+        return {"name": name, "version": version}
+
+    def _names(self, tx: Transaction, plan: Plan, job: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """What a run sees from outside: its inputs, or those of the job's names that it uses, as they stand now."""
+        if plan.sealed:
+            return report.input_names(plan, dict(inputs))
+        from bot.language.scope import analyse
+
+        scopes = analyse(plan, self.catalog)
+        used = {use.name for op, _ in plan.walk() for use in scopes.uses(op.place)}
+        return {name: value for name, value in history.bindings(tx, job).items() if name in used}
+
+    def _world_for(self, tx: Transaction, by: str, job: str | None) -> World:
+        world = directory.read(tx, self.settings, self.clock.now())
+        held = {h["name"]: h["type"] for h in history.held(tx, job)} if job else {}
+        kept = runs.get_job(tx, job) if job else None
+        return directory.for_job(world, by, held, kept["customer"] if kept else None)
+
+    # --- acting on what is pending ----------------------------------------------------------------------------
+    async def answer(self, run_id: str, op: str, value: Any, *, by: str, reason: str | None = None) -> Said:
+        """Answers an ask, an approval or a doubt: `op` is an id (the earliest open one that is theirs) or a path."""
+        path = await self.committer.read(self._find_open, run_id, op, by)
+        if path is None:
+            return Said(text=f"There is no question `{op}` in this run.", accepted=False, status=404)
+        fact = Answered(at=self.clock.now(), path=path, value=normalise(value), by=by, reason=reason)
+        return await self._act(run_id, fact, by)
+
+    async def answer_token(self, token: str, value: Any, *, by: str | None = None, reason: str | None = None) -> Said:
+        """Answers the ask that a card's token stands for. Without `by` the card's own addressee answers: the token
+        is theirs alone."""
+        row = await self.committer.read(outbox.by_token, token)
+        if row is None:
+            return Said(text="This question is not known here.", accepted=False, status=404)
+        who = by or row["to"]
+        fact = Answered(at=self.clock.now(), path=row["path"], value=normalise(value), by=who, reason=reason)
+        return await self._act(row["run"], fact, who)
+
+    async def edit(self, run_id: str, edit: Mapping[str, Any], *, by: str, why: str | None = None, rev: int | None = None) -> Said:
+        """One edit of section 10 of the language."""
+        fact = Edited(at=self.clock.now(), by=by, edit=normalise(dict(edit)), why=why, rev=rev)
+        return await self._act(run_id, fact, by)
+
+    async def _act(self, run_id: str, fact: Fact, who: str) -> Said:
+        outcome = await self.committer.fact(run_id, fact)
+        if not outcome.replies:
+            return Said(text="There is no such run.", accepted=False, status=404)
+        reply = outcome.replies[-1]
+        return Said(text=reply.text, accepted=reply.accepted, status=reply.status)
+
+    def _find_open(self, tx: Transaction, run_id: str, named: str, by: str) -> str | None:
+        run = runs.get(tx, run_id)
+        if run is None:
+            return None
+        rows = ops.StoredRows(tx, run_id, run.job)
+        exact = rows.op(named)
+        if exact is not None:
+            return exact.path
+        found = sorted(rows.by_id(named), key=lambda r: report.natural(r.path))
+        mine = [r for r in found if by.casefold() in _asked(r)]
+        open_ = [r for r in mine if is_open(r)] or [r for r in found if is_open(r)] or mine[-1:] or found[-1:]
+        return open_[0].path if open_ else None
+
+    # --- events -----------------------------------------------------------------------------------------------
+    async def event(self, stream: str, body: Any, *, ident: str, sender: str | None = None, conversation: str | None = None,
+                    raw: Any = None) -> bool:
+        """Stores an event and routes it; False where its sender's id was seen before."""
+        return await self.inbound.receive(stream, body, ident=ident, sender=sender, conversation=conversation, raw=raw)
+
+    async def endpoint(self, token: str) -> dict[str, Any] | None:
+        """What a minted address is for: `{run, op, until, called, stream}`."""
+        return await self.committer.read(self._endpoint, token)
+
+    def _endpoint(self, tx: Transaction, token: str) -> dict[str, Any] | None:
+        found = waits.get_endpoint(tx, token)
+        return {**found, "stream": f"endpoint:{token}"} if found else None
+
+    async def call_endpoint(self, token: str, body: Any) -> int:
+        """Settles a minted address once: 202, 404 unknown, 409 called before, 410 past its window."""
+        found = await self.endpoint(token)
+        now = self.clock.now()
+        if found is None:
+            return 404
+        if found["called"] is not None:
+            return 409
+        if now >= found["until"]:
+            return 410
+
+        def write(tx: Transaction) -> bool:
+            if not waits.call_endpoint(tx, token, now):
+                return False
+            return inbox.add(tx, stream=f"endpoint:{token}", ident="call", sender=None, conversation=None, at=now,
+                             body=normalise(body))
+
+        if not await self.committer.write(write):
+            return 409
+        await self.inbound.route_all()
+        return 202
+
+    # --- looking ----------------------------------------------------------------------------------------------
+    async def show(self, run_id: str) -> dict[str, Any]:
+        """A run as the API and the record give it (the rehearsal's JSON, with `id job owner script version created
+        ended`)."""
+        return await self.committer.read(self._show, run_id)
+
+    def _show(self, tx: Transaction, run_id: str) -> dict[str, Any]:
+        run = runs.get(tx, run_id)
+        if run is None:
+            raise NotThere(f"there is no run `{run_id}`")
+        rows = sorted(ops.StoredRows(tx, run_id, run.job).all(), key=lambda r: report.natural(r.path))
+        world = world_of(self.site, run, self.clock.now())
+        zone = asks.words.durations.zone(world.workspace)
+        plan = self.site.index(tx, run.plan).plan
+        shown = report.shown_values(rows)
+        entries = history.of_run(tx, run_id)
+        line = tenses.line(rows, world, self.clock.now())
+        found: dict[str, Any] = {
+            "id": run.id, "job": run.job, "owner": run.owner, "script": run.data.get("script"), "version": run.data.get("version"),
+            "created": _iso(run.created, zone), "ended": _iso(run.ended, zone), "state": report.state_of(run),
+            "error": run.data.get("error"), "line": line,
+            "result": plain(shown[0] if len(shown) == 1 else shown if shown else None),
+            "held": [] if plan.sealed else history.held(tx, run.job),
+            "ops": [report.op_report(row, zone) for row in rows],
+            "deliveries": [{"at": _iso(d["at"], zone), "to": d["to"], "kind": d["kind"], "state": d["state"], "error": d["error"],
+                            "outcome": d["outcome"], "title": d["card"].get("title", ""), "text": d["card"].get("text", "")}
+                           for d in outbox.find(tx, run_id=run_id)],
+            "edits": [e["data"]["edit"] for e in entries if e["what"] == "edited"],
+            "notes": report.error_notes(rows),
+            "cost": {"agent_calls": 0, "tokens": 0, "usd": 0},
+        }
+        return found
+
+    async def plan_of(self, run_id: str) -> tuple[Plan, RunRow, list[OpRow], list[dict[str, Any]]]:
+        """For pages: the plan, the run, its ops and its history."""
+        return await self.committer.read(self._plan_of, run_id)
+
+    def _plan_of(self, tx: Transaction, run_id: str) -> tuple[Plan, RunRow, list[OpRow], list[dict[str, Any]]]:
+        run = runs.get(tx, run_id)
+        if run is None:
+            raise NotThere(f"there is no run `{run_id}`")
+        rows = ops.StoredRows(tx, run_id, run.job).all()
+        return self.site.index(tx, run.plan).plan, run, rows, history.of_run(tx, run_id)
+
+    async def find_runs(self, *, job: str | None = None, state: str | None = None, owner: str | None = None,
+                        limit: int = 50) -> list[RunRow]:
+        return await self.committer.read(lambda tx: runs.find(tx, job_id=job, state=state, owner=owner, limit=limit))
+
+    async def world(self) -> World:
+        return await self.committer.read(directory.read, self.settings, self.clock.now())
+
+    # --- who ---------------------------------------------------------------------------------------------------
+    async def login_link(self, email: str) -> str:
+        """A link that logs this person in once, within 15 minutes."""
+        secret = secrets.token_urlsafe(24)
+        now = self.clock.now()
+        await self.committer.write(lambda tx: people.add_login(tx, secret, email, now + timedelta(minutes=LOGIN_MINUTES)))
+        return f"{self.settings.url}/login/{secret}"
+
+    async def log_in(self, secret: str) -> tuple[str, str] | None:
+        """Uses a link up: the session's cookie and whose it is; None where the link is used, old or unknown."""
+        now = self.clock.now()
+        cookie, csrf = secrets.token_urlsafe(32), secrets.token_urlsafe(16)
+
+        def write(tx: Transaction) -> str | None:
+            email = people.use_login(tx, secret, now)
+            if email is not None:
+                people.add_session(tx, cookie, email, csrf, now, now + timedelta(days=SESSION_DAYS))
+            return email
+
+        email = await self.committer.write(write)
+        return (cookie, email) if email else None
+
+    async def session(self, cookie: str) -> tuple[str, str] | None:
+        """Email and CSRF token."""
+        return await self.committer.read(people.session_of, cookie, self.clock.now())
+
+    async def bearer(self, secret: str) -> str | None:
+        return await self.committer.read(people.token_of, secret, self.clock.now())
+
+
+class Listeners:
+    """Who wants to know that a job or a run has moved: pages that are open. A reader that does not keep up is
+    dropped; it comes back and reads the rows."""
+
+    def __init__(self) -> None:
+        self._queues: set[asyncio.Queue[tuple[str, str]]] = set()
+
+    def tell(self, job: str, run: str) -> None:
+        for queue in list(self._queues):
+            if queue.full():
+                self._queues.discard(queue)
+            else:
+                queue.put_nowait((job, run))
+
+    async def changes(self) -> AsyncIterator[tuple[str, str]]:
+        """(job, run) of whatever moves, until the reader goes."""
+        queue: asyncio.Queue[tuple[str, str]] = asyncio.Queue(500)
+        self._queues.add(queue)
+        try:
+            while queue in self._queues:
+                yield await queue.get()
+        finally:
+            self._queues.discard(queue)
+
+
+def is_open(row: OpRow) -> bool:
+    """Whether an op asks somebody now: an ask, an approval, a doubt, or what to do after a replan that failed."""
+    gate = row.data.get("gate")
+    if row.state == "missed":
+        return bool(gate) and "by" not in gate
+    return row.state in ("gated", "uncertain") or (row.state == "waiting" and row.op == "ask")
+
+
+def _asked(row: OpRow) -> set[str]:
+    gate = row.data.get("gate")
+    to = gate["to"] if gate else row.data.get("asked", [])
+    return {str(who).casefold() for who in to}
+
+
+def new_run_id(now: datetime) -> str:
+    """Sortable by time, unguessable at its end."""
+    alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
+    number = int(now.timestamp() * 1000)
+    stamp = ""
+    for _ in range(9):
+        number, digit = divmod(number, 32)
+        stamp = alphabet[digit] + stamp
+    return stamp + "".join(secrets.choice(alphabet) for _ in range(7))
+
+
+def _iso(at: datetime | None, zone: Any) -> str | None:
+    return at.astimezone(zone).isoformat() if at else None

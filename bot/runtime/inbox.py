@@ -1,0 +1,72 @@
+"""What arrives from the world: stored once, then offered to every run with an expectation that it could settle."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+from typing import Any
+
+from bot.domain.facts import Arrived
+from bot.domain.values import normalise
+from bot.runtime.clock import Clock
+from bot.runtime.commit import Outcome, take
+from bot.runtime.committer import Committer
+from bot.runtime.performer import passes_by
+from bot.runtime.sandbox import Sandbox
+from store import inbox, waits
+from store.dialect import Transaction
+
+Passes = dict[str, dict[str, bool | str]]
+
+
+class Inbox:
+    """`receive` returns once the event is stored. What needs no expression is settled in the same commit."""
+
+    def __init__(self, committer: Committer, clock: Clock, sandbox: Sandbox) -> None:
+        self.committer = committer
+        self.clock = clock
+        self.sandbox = sandbox
+        self._routing = asyncio.Lock()
+
+    async def receive(self, stream: str, body: Any, *, ident: str, sender: str | None = None, conversation: str | None = None,
+                      raw: Any = None) -> bool:
+        at = self.clock.now()
+
+        def write(tx: Transaction) -> tuple[bool, list[Outcome]]:
+            new = inbox.add(tx, stream=stream, ident=ident, sender=sender, conversation=conversation, at=at,
+                            body=normalise(body), raw=raw)
+            return new, []
+
+        new, _ = await self.committer.write(write)
+        if new:
+            await self.route_all()
+        return new
+
+    async def route_all(self) -> None:
+        """Makes facts of every event that has not become one, oldest first; returns when all are applied."""
+        async with self._routing:
+            while events := await self.committer.read(inbox.unrouted):
+                for number, event in events:
+                    await self._route(number, event)
+
+    async def _route(self, number: int, event: dict[str, Any]) -> None:
+        passes: Passes = {}
+        while True:
+            outcomes = await self.committer.write(lambda tx: self._offer(tx, number, event, passes))
+            wanted = [o for o in outcomes if o.where]
+            if not wanted:
+                return
+            for outcome in wanted:
+                for path, (expression, names) in outcome.where.items():
+                    passes.setdefault(outcome.run, {})[path] = await passes_by(self.sandbox, expression, names)
+
+    def _offer(self, tx: Transaction, number: int, event: dict[str, Any], passes: Passes) -> list[Outcome]:
+        """Gives the event to each run that could take it; a run that took it before changes nothing."""
+        at = datetime.fromisoformat(event["at"])
+        outcomes: list[Outcome] = []
+        for run_id in dict.fromkeys(r for r, _ in waits.waiting_for(tx, event["stream"], event["from"], event["conversation"])):
+            fact = Arrived(at=at, stream=event["stream"], event=event, passes=passes.get(run_id, {}))
+            outcomes.append(take(tx, self.committer.site, run_id, fact))
+        if not any(o.where for o in outcomes):
+            inbox.routed(tx, [number])
+        return outcomes

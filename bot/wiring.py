@@ -1,0 +1,225 @@
+"""Builds one process from its settings: the only module that knows every class."""
+
+from __future__ import annotations
+
+import importlib
+import secrets
+import threading
+from datetime import datetime
+from importlib.metadata import entry_points
+from typing import Any
+
+import structlog
+
+from bot.config import Settings
+from bot.domain.catalog import World
+from bot.domain.changes import Delivery
+from bot.domain.errors import Misconfigured
+from bot.domain.facts import Continued, Fact, Overdue
+from bot.ops.builtin import BUILTIN, catalog
+from bot.people import directory
+from bot.runtime.clock import Clock, SystemClock, Waker
+from bot.runtime.commit import Outcome, Site, take
+from bot.runtime.committer import Committer
+from bot.runtime.desk import Desk, Listeners
+from bot.runtime.files import FolderFiles
+from bot.runtime.inbox import Inbox
+from bot.runtime.outbox import Outbox
+from bot.runtime.performer import Performer
+from bot.runtime.sandbox import Sandbox
+from bot.runtime.tools import Tool, Tools, short_schema, tool, tool_spec
+from store import people, runs, waits
+from store.dialect import Transaction
+from store.transaction import Database, upgrade
+
+log = structlog.get_logger()
+DUE_AT_ONCE = 100
+"""Due rows that one sweep takes to a commit."""
+
+
+class Product:
+    """One process: what it is built of, started and stopped in order."""
+
+    def __init__(self, settings: Settings, *, clock: Clock | None = None, database: Database | None = None,
+                 files: Any = None, tools: Tools | None = None) -> None:
+        self.settings = settings
+        self.clock = clock or SystemClock()
+        if database is None:
+            upgrade(settings.database)
+            database = Database(settings.database)
+        self.db = database
+        self.tools = tools or configured_tools(settings)
+        self.catalog = catalog(self.tools.specs)
+        secret = settings.secret_key or self.db.write(people.secret_key, secrets.token_urlsafe(32))
+        self.db.write(directory.settle, settings)
+        self._world = _World(self.db, settings)
+        self.listeners = Listeners()
+        self.site = Site(catalog=self.catalog, world=self._world.at, secret=secret, url=settings.url, here=self._here)
+        self.committer = Committer(self.db, self.site, self._committed)
+        self.sandbox = Sandbox()
+        self.performer = Performer(self.committer, self.clock, self.sandbox, self.tools, files or FolderFiles(settings.files))
+        self.inbox = Inbox(self.committer, self.clock, self.sandbox)
+        self.outbox = Outbox(self.committer, self.clock, {}, self._route)
+        self.waker = Waker(self.clock, self.sweep)
+        self.desk = Desk(self.committer, self.catalog, settings, self.clock, self.inbox, self.listeners)
+        self._following: set[Any] = set()
+
+    async def start(self) -> None:
+        """Ready to take facts: first what a process before this one left, then what is due."""
+        await self.committer.start()
+        for run_id in await self.committer.read(runs.with_more):
+            await self.committer.fact(run_id, Continued(at=self.clock.now()))
+        await self.inbox.route_all()
+        await self.performer.start()
+        await self.outbox.start()
+        await self.waker.start()
+
+    async def stop(self) -> None:
+        """Stops intake, ends what is at work, commits what was handed in, closes."""
+        await self.waker.stop()
+        await self.outbox.stop()
+        await self.performer.stop()
+        await self.committer.stop()
+        await self.sandbox.aclose()
+        await self.tools.aclose()
+        self.db.close()
+
+    async def sweep(self) -> datetime | None:
+        """Applies what is due, in due order, events that came before first; gives when the next row is due."""
+        await self.inbox.route_all()
+        while True:
+            now = self.clock.now()
+            due = await self.committer.read(waits.due, now, DUE_AT_ONCE)
+            if not due:
+                return await self.committer.read(waits.next_due)
+            await self.committer.write(lambda tx, due=due, now=now: _overdue(tx, self.site, due, now))
+
+    def people_changed(self) -> None:
+        """People, roles or saved scripts have changed: the next fact sees them."""
+        self._world.forget()
+
+    def _committed(self, outcomes: list[Outcome]) -> None:
+        import asyncio
+
+        sends = False
+        for outcome in outcomes:
+            for run_id, step in outcome.steps():
+                if step.calls:
+                    self.performer.take_up(run_id, step.calls)
+                sends = sends or any(not self._here(d) for d in step.deliveries)
+                for timer in step.timers:
+                    if timer.due is not None:
+                        self.waker.due(timer.due)
+                if step.more:
+                    task = asyncio.create_task(self._go_on(run_id))
+                    self._following.add(task)
+                    task.add_done_callback(self._following.discard)
+            self._tell(outcome)
+            for orphan in outcome.orphans:
+                task = asyncio.create_task(self._cancel(orphan))
+                self._following.add(task)
+                task.add_done_callback(self._following.discard)
+        if sends:
+            self.outbox.wake()
+
+    def _tell(self, outcome: Outcome) -> None:
+        self.listeners.tell(outcome.job, outcome.run)
+        for other in outcome.also:
+            self._tell(other)
+
+    async def _go_on(self, run_id: str) -> None:
+        await self.committer.fact(run_id, Continued(at=self.clock.now()))
+
+    async def _cancel(self, run_id: str) -> None:
+        row = await self.committer.read(runs.get, run_id)
+        if row is not None and row.ended is None:
+            await self.desk.edit(run_id, {"run": "cancel"}, by=row.owner, why="the run that started it was stopped")
+
+    def _here(self, row: Delivery) -> bool:
+        return row.to == "job" or row.to.startswith("web:") or self._world.knows(row.to)
+
+    def _route(self, row: dict[str, Any]) -> tuple[str, str] | str:
+        """Channel and conversation of a delivery that the room does not take, or why there is none."""
+        return f"{row['to']} has no identity that a message can reach"
+
+
+class _World:
+    """The world as facts see it, read again when people change."""
+
+    def __init__(self, db: Database, settings: Settings) -> None:
+        self._db = db
+        self._settings = settings
+        self._kept: World | None = None
+        self._emails: frozenset[str] = frozenset()
+        self._lock = threading.Lock()
+
+    def at(self, now: datetime) -> World:
+        from dataclasses import replace
+
+        return replace(self._read(now), now=now)
+
+    def _read(self, now: datetime) -> World:
+        with self._lock:
+            if self._kept is None:
+                self._kept = self._db.read(directory.read, self._settings, now)
+                self._emails = frozenset(p.email.casefold() for p in self._kept.people)
+            return self._kept
+
+    def knows(self, who: str) -> bool:
+        if self._kept is None:
+            self._read(datetime.fromisoformat("2026-01-01T00:00:00+00:00"))
+        return who.casefold() in self._emails
+
+    def forget(self) -> None:
+        with self._lock:
+            self._kept = None
+
+
+def _overdue(tx: Transaction, site: Site, due: list[tuple[str, str, str, datetime]], now: datetime) -> list[Outcome]:
+    outcomes: list[Outcome] = []
+    for run_id, path, kind, at in due:
+        fact: Fact = Overdue(at=now, path=path, kind=kind, due=at)
+        outcome = take(tx, site, run_id, fact)
+        if not outcome.changed:
+            # Nothing waits for it any more: the row goes, or the sweep would find it for ever.
+            from bot.domain.changes import Timer
+
+            waits.put(tx, run_id, [Timer(path=path, kind=kind, due=None)], [], [], [])
+        outcomes.append(outcome)
+    return outcomes
+
+
+def configured_tools(settings: Settings) -> Tools:
+    """The tools of the settings and those that installed packages declare (`waiton.tools` entry points)."""
+    found: list[Tool] = []
+    for name, table in settings.tools.items():
+        declared = {"idempotent": bool(table.get("idempotent")), "read_only": bool(table.get("read_only")),
+                    "destructive": table.get("destructive"), "timeout_s": float(table.get("timeout", 60))}
+        if table.get("demo"):
+            from bot.runtime.demo import TOOLS
+
+            found += TOOLS
+        elif "python" in table:
+            found.append(tool(name, _function(str(table["python"]), name), **declared))
+        elif "http" in table:
+            spec = tool_spec(name, schema=short_schema(table.get("input")), output=short_schema(table.get("output")),
+                             summary=table.get("summary"), **declared)
+            found.append(Tool(spec=spec, http=str(table["http"])))
+        else:
+            raise Misconfigured(f"[tools.{name}]: MCP servers are not there yet; use `http` or `python`")
+    for point in entry_points(group="waiton.tools"):
+        loaded = point.load()
+        found += list(loaded) if isinstance(loaded, (list, tuple)) else [tool(point.name, loaded)]
+    taken = {spec.name for spec in BUILTIN} | {spec.name.rpartition(".")[2] for spec in BUILTIN}
+    for one in found:
+        if one.spec.name in taken:
+            raise Misconfigured(f"the tool `{one.spec.name}` is named like a command; call it otherwise")
+    return Tools(found)
+
+
+def _function(named: str, tool_name: str) -> Any:
+    module, _, attribute = named.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as fault:
+        raise Misconfigured(f"[tools.{tool_name}] python = \"{named}\" does not load: {fault}") from None
