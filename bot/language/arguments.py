@@ -20,9 +20,9 @@ from bot.language.shape import kinds
 from bot.language.tree import Member, Node
 from bot.language.words import INTEGER, Word
 
-KEYWORDS = frozenset("to within by after from where at in as need reason retry onError until max every".split())
+KEYWORDS = frozenset(["to", "within", "by", "after", "from", "where", "at", "in", "as", "need", "reason", "retry", "onError", "until", "max", "every"])
 COUNTS = dict(
-    zip("zero one two three four five six seven eight nine ten eleven twelve".split(), range(13), strict=True)
+    zip(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"], range(13), strict=True)
 )
 
 _KEY = re.compile(r"([A-Za-z_][\w-]*):\Z")

@@ -90,9 +90,15 @@ def _member(made: Node, key: Any, value: Any, base: int, problems: list[Problem]
     if name in made.members:
         first = made.members[name]
         problems.append(
-            Problem(start=start, end=end, code="key-twice", message=f"`{name}` stands twice in one object",
-                    mend="keep one of the two", also=((first.start, first.end, "first here"),))
-        )  # fmt: skip
+            Problem(
+                start=start,
+                end=end,
+                code="key-twice",
+                message=f"`{name}` stands twice in one object",
+                mend="keep one of the two",
+                also=((first.start, first.end, "first here"),),
+            )
+        )
         return
     made.members[name] = Member(key=name, start=start, end=end, value=_node(value, base, problems, seen))
 

@@ -124,8 +124,11 @@ def _region(at: _Lowering, nodes: Sequence[Node], place: str, level: int, *, mis
             continue
         if level > LEVELS:
             if not at.too_deep:
-                at.problem(Node(kind="null", start=node.start, end=node.start + 1), "limit-levels",
-                           f"regions nest more than {LEVELS} deep here")  # fmt: skip
+                at.problem(
+                    Node(kind="null", start=node.start, end=node.start + 1),
+                    "limit-levels",
+                    f"regions nest more than {LEVELS} deep here",
+                )
             at.too_deep = True
             continue
         where = f"{place}.{len(ops) + 1}" if place else str(len(ops) + 1)
@@ -390,8 +393,12 @@ def _on_miss(at: _Lowering, fields: Members, place: str, level: int) -> Any:
     if value.kind == "text":
         if value.value == "replan":
             return "replan"
-        at.problem(value, "region-shape", f"`onMiss` is a list of ops or `\"replan\"`; this is `{value.value}`",
-                   did_you_mean(nearest(str(value.value), ["replan"])))  # fmt: skip
+        at.problem(
+            value,
+            "region-shape",
+            f'`onMiss` is a list of ops or `"replan"`; this is `{value.value}`',
+            did_you_mean(nearest(str(value.value), ["replan"])),
+        )
         return None
     return _listed(at, value, f"{place}.onMiss", level + 1, missing=True, what="onMiss")
 

@@ -563,8 +563,13 @@ def _special(reader: _Reader, child: Item, node: Node, spec: OpSpec | None, name
         else:
             _bare(reader, child, head)
         if not child.children and after >= end:
-            reader.problem(start, start + len(head), "region-missing", f"no commands stand below `{head}`",
-                           "indent what belongs to it by two")  # fmt: skip
+            reader.problem(
+                start,
+                start + len(head),
+                "region-missing",
+                f"no commands stand below `{head}`",
+                "indent what belongs to it by two",
+            )
         value = _array(_region(reader, child.children, depth + 1), child.children, start)
     node.members[key] = Member(key=key, start=start, end=start + len(head), value=value)
 
@@ -575,8 +580,13 @@ def _branches(reader: _Reader, item: Item, own: list[Item], node: Node, depth: i
     for child in own:
         start, end = _text(reader, child)
         if _head(reader, child) != "branch":
-            reader.problem(child.at, child.end, "nested-astray", "below `parallel` stand only branches, and this is none",
-                           "write `- branch NAME` and indent this below it")  # fmt: skip
+            reader.problem(
+                child.at,
+                child.end,
+                "nested-astray",
+                "below `parallel` stand only branches, and this is none",
+                "write `- branch NAME` and indent this below it",
+            )
             _region(reader, [child], depth + 1)
             reader.wounded.add(id(node))
             continue
@@ -585,8 +595,13 @@ def _branches(reader: _Reader, item: Item, own: list[Item], node: Node, depth: i
     if not own:
         return
     if named and listed:
-        reader.problem(own[0].at, own[0].end, "branch-names", "some of these branches have names and some have none",
-                       "name all of them, or none")  # fmt: skip
+        reader.problem(
+            own[0].at,
+            own[0].end,
+            "branch-names",
+            "some of these branches have names and some have none",
+            "name all of them, or none",
+        )
     kind: Literal["object", "array"] = "object" if named else "array"
     end = max(child.last for child in _all(own))
     value = Node(kind=kind, start=own[0].start, end=end, members=named, items=listed, markdown=True)

@@ -91,10 +91,25 @@ def test_arguments_stand_in_their_places(line: str, op: str, params: dict[str, A
 
 @pytest.mark.parametrize(
     ("said", "value"),
-    [("4.10", "4.10"), ("007", "007"), ("3", 3), ("0.5", 0.5), ("-2", -2), ("1e3", "1e3"), ("true", True), ("null", None), ('"12"', "12"),
-     ("2026-06-08", "2026-06-08"), ("{x}", "$x"), ("a{x}b", "a${x}b"), ("{max: 3, of: 2s}", {"max": 3, "of": "2s"}),
-     ("[$x, {y}]", None), ("$x", "$$x"), ('["$x", "{y}"]', ["$x", "{y}"])],
-)  # fmt: skip
+    [
+        ("4.10", "4.10"),
+        ("007", "007"),
+        ("3", 3),
+        ("0.5", 0.5),
+        ("-2", -2),
+        ("1e3", "1e3"),
+        ("true", True),
+        ("null", None),
+        ('"12"', "12"),
+        ("2026-06-08", "2026-06-08"),
+        ("{x}", "$x"),
+        ("a{x}b", "a${x}b"),
+        ("{max: 3, of: 2s}", {"max": 3, "of": "2s"}),
+        ("[$x, {y}]", None),
+        ("$x", "$$x"),
+        ('["$x", "{y}"]', ["$x", "{y}"]),
+    ],
+)
 def test_a_bare_scalar_is_what_it_prints_back_as(said: str, value: Any) -> None:
     if said == "[$x, {y}]":
         assert codes(f"- deploy key: {said}")

@@ -15,14 +15,71 @@ CORPUS = sorted((Path(__file__).parent / "corpus").glob("*"))
 
 PIECES = st.lists(
     st.sampled_from(
-        ["- ", "  - ", "\t* ", "1. ", "\n", "\n\n", "> ", "  > ", "```", "```json\n", "---\n", "ask ", "say ", "if ", "else", "miss",
-         "error", "branch ", "parallel", "map ", "x = ", "let ", "repeat 3 until ", "transform x | ", "@ana ", "within 2d ", "by Fri ",
-         "retry: {max: 2} ", "key: [1, {a", "}", "]", '"', "'", "“", "{x}", "{{", "}}", "$x", "${", "\\", ",", ":", "\u00a0", "\r\n",
-         "&lt;", "<mailto:a@b.c|a@b.c>", "run_program(", ")", '{ op: "say", ', 'params: {', "after a, b ", "deploy ", "list a, b ",
-         "first five x ", "else if y", "expect s at {x} + 3d 09:00", "\u200b", "\ufeff", "# h", "inputs:\n  a: &x 1\n  b: *x\n"]
+        [
+            "- ",
+            "  - ",
+            "\t* ",
+            "1. ",
+            "\n",
+            "\n\n",
+            "> ",
+            "  > ",
+            "```",
+            "```json\n",
+            "---\n",
+            "ask ",
+            "say ",
+            "if ",
+            "else",
+            "miss",
+            "error",
+            "branch ",
+            "parallel",
+            "map ",
+            "x = ",
+            "let ",
+            "repeat 3 until ",
+            "transform x | ",
+            "@ana ",
+            "within 2d ",
+            "by Fri ",
+            "retry: {max: 2} ",
+            "key: [1, {a",
+            "}",
+            "]",
+            '"',
+            "'",
+            "“",
+            "{x}",
+            "{{",
+            "}}",
+            "$x",
+            "${",
+            "\\",
+            ",",
+            ":",
+            "\u00a0",
+            "\r\n",
+            "&lt;",
+            "<mailto:a@b.c|a@b.c>",
+            "run_program(",
+            ")",
+            '{ op: "say", ',
+            "params: {",
+            "after a, b ",
+            "deploy ",
+            "list a, b ",
+            "first five x ",
+            "else if y",
+            "expect s at {x} + 3d 09:00",
+            "\u200b",
+            "\ufeff",
+            "# h",
+            "inputs:\n  a: &x 1\n  b: *x\n",
+        ]
     ),
     max_size=40,
-).map("".join)  # fmt: skip
+).map("".join)
 
 
 def holds(text: str | bytes, escaping: str = "plain") -> None:
@@ -105,8 +162,17 @@ def test_a_text_beyond_the_limit_is_refused_at_once() -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("- files = glob *.md", True), ("[{op: 'say'}]", True), ("---\nname: x\n---\n", True), ("hello", False),
-     ("- milk\n- bread", False), ("- milk\n- show x", True), ("run_program([])", True), ("```\n- show x\n```", True), ("", False)],
-)  # fmt: skip
+    [
+        ("- files = glob *.md", True),
+        ("[{op: 'say'}]", True),
+        ("---\nname: x\n---\n", True),
+        ("hello", False),
+        ("- milk\n- bread", False),
+        ("- milk\n- show x", True),
+        ("run_program([])", True),
+        ("```\n- show x\n```", True),
+        ("", False),
+    ],
+)
 def test_a_text_is_a_script_when_it_begins_as_one_or_an_item_reads_as_a_command(text: str, expected: bool) -> None:
     assert is_script(text, CATALOG) is expected

@@ -16,19 +16,85 @@ CATALOG = catalog(
     [
         OpSpec(name="deploy", summary="", kind="effect", shape="deploy key: value", tool=True),
         OpSpec(
-            name="tune", summary="", kind="effect", shape="tune key: value", tool=True,
-            schema={"type": "object", "properties": {"port": {"type": "string"}, "level": {"type": "integer"}, "after": {}}},
+            name="tune",
+            summary="",
+            kind="effect",
+            shape="tune key: value",
+            tool=True,
+            schema={
+                "type": "object",
+                "properties": {"port": {"type": "string"}, "level": {"type": "integer"}, "after": {}},
+            },
         ),
     ]
-)  # fmt: skip
+)
 
 NAMES = st.sampled_from(["a", "b", "files", "to", "in", "x1", "if", "miss", "max"])
 PLAIN = st.sampled_from(
-    ["yes", "no", "two words", "5", "4.10", "007", "true", "null", "", " ", "a,", "key:", "within", "to", '"', "'", "it's", '"a" b', "$5",
-     "$$x", "$x", "${x}.y", "$x.y?", "hi $x, bye", "{x}", "{{x}}", "{ts,js}", "}}", "a\nb", "a\\nb", "\\", "a\n\n> b\n", "“q”", "- show x",
-     "```json", "tab\there", "line\rend", "\u00a0", "<mailto:a@b.c|a@b.c>", "<https://a.b>", "&lt;", "@ana", "role:x", "#ops", "line:U1",
-     "src/**/*.py", "2d", "Fri 17:00", "é 日本 🚀", "[a]", "{a: 1}", "a|b", "--", "---", "\ufeffx", "…", "`a`", "`", "<!-- x", "a  b", "x "]
-)  # fmt: skip
+    [
+        "yes",
+        "no",
+        "two words",
+        "5",
+        "4.10",
+        "007",
+        "true",
+        "null",
+        "",
+        " ",
+        "a,",
+        "key:",
+        "within",
+        "to",
+        '"',
+        "'",
+        "it's",
+        '"a" b',
+        "$5",
+        "$$x",
+        "$x",
+        "${x}.y",
+        "$x.y?",
+        "hi $x, bye",
+        "{x}",
+        "{{x}}",
+        "{ts,js}",
+        "}}",
+        "a\nb",
+        "a\\nb",
+        "\\",
+        "a\n\n> b\n",
+        "“q”",
+        "- show x",
+        "```json",
+        "tab\there",
+        "line\rend",
+        "\u00a0",
+        "<mailto:a@b.c|a@b.c>",
+        "<https://a.b>",
+        "&lt;",
+        "@ana",
+        "role:x",
+        "#ops",
+        "line:U1",
+        "src/**/*.py",
+        "2d",
+        "Fri 17:00",
+        "é 日本 🚀",
+        "[a]",
+        "{a: 1}",
+        "a|b",
+        "--",
+        "---",
+        "\ufeffx",
+        "…",
+        "`a`",
+        "`",
+        "<!-- x",
+        "a  b",
+        "x ",
+    ]
+)
 TEXTS = (PLAIN | st.text(max_size=12)).map(lambda text: refs.canonical(text.encode("utf-8", "replace").decode()))
 NUMBERS = st.integers(-5, 10**6) | st.sampled_from([0.5, 1.25, -2.5, 1e300, 123456789.125])
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -89,47 +155,130 @@ def _merged(name: str, parts: tuple[dict[str, Any], ...]) -> dict[str, Any]:
 LEAVES = st.one_of(
     op("core.let", {"be": CEL}, None, TRIED),
     op("core.transform", {"from": VALUES, "jq": JQ}, None, TRIED),
-    op("ask", {"question": TEXTS}, {"choices": LISTS, "need": st.integers(1, 3) | st.just("all") | st.just({"yes": 2}),
-       "reason": st.sampled_from(["optional", "required"]), "notOwner": st.booleans(), "remind": TEXTS,
-       "fields": st.just([{"name": "day", "type": "date"}])}, TO, WINDOWS, TRIED,
-       built(onMiss=st.just("replan") | st.just([]))),
-    op("say", {"body": VALUES}, {"card": st.just({"title": "T", "buttons": ["a", {"label": "$a", "url": "https://x.y"}]})}, TO, TRIED),
-    op("expect", {"evidence": TEXTS | st.lists(TEXTS, min_size=1, max_size=2)}, {"where": CEL, "check": TEXTS, "at": TEXTS, "in": TEXTS},
-       WINDOWS, built(**{"from": TEXTS.filter(bool), "onMiss": st.just("replan")})),
+    op(
+        "ask",
+        {"question": TEXTS},
+        {
+            "choices": LISTS,
+            "need": st.integers(1, 3) | st.just("all") | st.just({"yes": 2}),
+            "reason": st.sampled_from(["optional", "required"]),
+            "notOwner": st.booleans(),
+            "remind": TEXTS,
+            "fields": st.just([{"name": "day", "type": "date"}]),
+        },
+        TO,
+        WINDOWS,
+        TRIED,
+        built(onMiss=st.just("replan") | st.just([])),
+    ),
+    op(
+        "say",
+        {"body": VALUES},
+        {"card": st.just({"title": "T", "buttons": ["a", {"label": "$a", "url": "https://x.y"}]})},
+        TO,
+        TRIED,
+    ),
+    op(
+        "expect",
+        {"evidence": TEXTS | st.lists(TEXTS, min_size=1, max_size=2)},
+        {"where": CEL, "check": TEXTS, "at": TEXTS, "in": TEXTS},
+        WINDOWS,
+        built(**{"from": TEXTS.filter(bool), "onMiss": st.just("replan")}),
+    ),
     op("endpoint", {}, None, WINDOWS),
-    op("run", {"script": TEXTS}, {"inputs": st.dictionaries(NAMES | TEXTS | st.just("within"), VALUES, max_size=3)}, WINDOWS, TRIED),
+    op(
+        "run",
+        {"script": TEXTS},
+        {"inputs": st.dictionaries(NAMES | TEXTS | st.just("within"), VALUES, max_size=3)},
+        WINDOWS,
+        TRIED,
+    ),
     op("line_send", {"messages": st.just([{"type": "text", "text": "a $b"}])}, None, TO),
-    op("glob", {"pattern": TEXTS}), op("list", {"items": LISTS}), op("read", {"path": TEXTS}), op("lines", {"text": TEXTS}),
-    op("chunk", {"text": WHOLE, "n": COUNTS}), op("each", {"list": LISTS, "prompt": TEXTS}, {"choices": LISTS}),
-    op("keep", {"list": LISTS, "text": TEXTS}, {"in": LISTS}), op("first", {"n": COUNTS, "list": LISTS}), op("count", {"list": LISTS}),
-    op("show", {"value": VALUES}), op("save", {"path": TEXTS, "value": VALUES}),
+    op("glob", {"pattern": TEXTS}),
+    op("list", {"items": LISTS}),
+    op("read", {"path": TEXTS}),
+    op("lines", {"text": TEXTS}),
+    op("chunk", {"text": WHOLE, "n": COUNTS}),
+    op("each", {"list": LISTS, "prompt": TEXTS}, {"choices": LISTS}),
+    op("keep", {"list": LISTS, "text": TEXTS}, {"in": LISTS}),
+    op("first", {"n": COUNTS, "list": LISTS}),
+    op("count", {"list": LISTS}),
+    op("show", {"value": VALUES}),
+    op("save", {"path": TEXTS, "value": VALUES}),
     op("deploy", {}, {"service": VALUES, "two words": VALUES, "to": VALUES}, TRIED),
     op("tune", {}, {"port": VALUES, "level": VALUES, "after": VALUES, "other": VALUES}, TRIED),
     op("tune", {}, {"retry": VALUES, "port": VALUES}, TRIED),
-).filter(lambda given: given["op"] not in ("model", "budget"))  # fmt: skip
+).filter(lambda given: given["op"] not in ("model", "budget"))
 
 
 def holding(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     region = st.lists(inner, max_size=3)
     full = st.lists(inner, min_size=1, max_size=3)
     return st.one_of(
-        op("core.if", {"cond": CEL}, None, built(**{"else": region, "onError": region}), st.fixed_dictionaries({"then": region})),
-        op("core.map", {"over": LISTS}, {"as": NAMES, "maxConcurrency": st.integers(1, 4), "onItemError": ERRORS}, st.fixed_dictionaries({"body": region})),
-        op("core.repeat", {"max": st.integers(1, 100), "until": CEL}, {"every": TEXTS}, st.fixed_dictionaries({"body": full}, optional={"onMiss": region})),
-        op("flow.parallel", {}, {"failFast": st.booleans(), "until": st.just(1)},
-           st.fixed_dictionaries({"branches": st.lists(region, max_size=3) | st.dictionaries(NAMES, region, max_size=3)})),
-        op("ask", {"question": TEXTS}, None, TO, st.fixed_dictionaries({"onMiss": region}, optional={"onError": region})),
-    )  # fmt: skip
+        op(
+            "core.if",
+            {"cond": CEL},
+            None,
+            built(**{"else": region, "onError": region}),
+            st.fixed_dictionaries({"then": region}),
+        ),
+        op(
+            "core.map",
+            {"over": LISTS},
+            {"as": NAMES, "maxConcurrency": st.integers(1, 4), "onItemError": ERRORS},
+            st.fixed_dictionaries({"body": region}),
+        ),
+        op(
+            "core.repeat",
+            {"max": st.integers(1, 100), "until": CEL},
+            {"every": TEXTS},
+            st.fixed_dictionaries({"body": full}, optional={"onMiss": region}),
+        ),
+        op(
+            "flow.parallel",
+            {},
+            {"failFast": st.booleans(), "until": st.just(1)},
+            st.fixed_dictionaries(
+                {"branches": st.lists(region, max_size=3) | st.dictionaries(NAMES, region, max_size=3)}
+            ),
+        ),
+        op(
+            "ask",
+            {"question": TEXTS},
+            None,
+            TO,
+            st.fixed_dictionaries({"onMiss": region}, optional={"onError": region}),
+        ),
+    )
 
 
 REGION = st.lists(st.recursive(LEAVES, holding, max_leaves=6), min_size=1, max_size=5)
 HEAD = built(
-    inputs=st.dictionaries(NAMES, st.fixed_dictionaries({"type": st.sampled_from(["text", "list<text>", "any"])}, optional={
-        "default": VALUES, "choices": st.lists(TEXTS, min_size=1, max_size=2), "secret": st.just(True), "description": TEXTS}), max_size=2),
-    name=TEXTS, title=TEXTS, within=TEXTS, key=TEXTS, overlap=st.sampled_from(["skip", "queue"]),
-    on=st.lists(st.sampled_from([{"every": "0 9 * * 1", "zone": "UTC"}, {"event": "s", "where": "a > 1", "as": "tap"}]), min_size=1, max_size=2),
+    inputs=st.dictionaries(
+        NAMES,
+        st.fixed_dictionaries(
+            {"type": st.sampled_from(["text", "list<text>", "any"])},
+            optional={
+                "default": VALUES,
+                "choices": st.lists(TEXTS, min_size=1, max_size=2),
+                "secret": st.just(True),
+                "description": TEXTS,
+            },
+        ),
+        max_size=2,
+    ),
+    name=TEXTS,
+    title=TEXTS,
+    within=TEXTS,
+    key=TEXTS,
+    overlap=st.sampled_from(["skip", "queue"]),
+    on=st.lists(
+        st.sampled_from([{"every": "0 9 * * 1", "zone": "UTC"}, {"event": "s", "where": "a > 1", "as": "tap"}]),
+        min_size=1,
+        max_size=2,
+    ),
     onError=REGION,
-)  # fmt: skip
+)
 PLANS = st.tuples(HEAD, REGION).map(lambda parts: from_program({**parts[0], "program": parts[1]}, CATALOG))
 
 
