@@ -20,16 +20,17 @@ from bot.language.shape import kinds
 from bot.language.tree import Member, Node
 from bot.language.words import INTEGER, Word
 
-KEYWORDS = frozenset(["to", "within", "by", "after", "from", "where", "at", "in", "as", "need", "reason", "retry", "onError", "until", "max", "every"])
-COUNTS = dict(
-    zip(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"], range(13), strict=True)
+KEYWORDS = frozenset(
+    ("to", "within", "by", "after", "from", "where", "at", "in", "as", "need", "reason", "retry", "onError", "until")
+    + ("max", "every")
 )
+_COUNTED = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+COUNTS = {word: count for count, word in enumerate(_COUNTED)}
 
 _KEY = re.compile(r"([A-Za-z_][\w-]*):\Z")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?\Z")
 _NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d*[1-9])?\Z")
 _DAY = re.compile(r"(mon|tue|wed|thu|fri|sat|sun)[a-z]*\Z|today\Z|tomorrow\Z", re.IGNORECASE)
-_NAME = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
 
 
 @dataclass(slots=True)

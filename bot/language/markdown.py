@@ -12,42 +12,13 @@ from typing import Literal
 
 from bot.domain.catalog import Catalog, OpSpec
 from bot.language import arguments, frontmatter, json5, words
+from bot.language.items import IDENT, Item, every, lay_out, op_name, reads_as_command, rests
 from bot.language.lower import COMMANDS, LEVELS
 from bot.language.problems import Fix, Note, Problem, nearest
 from bot.language.tree import Member, Node
 
-_ITEM = re.compile(
-    r"(?P<indent>[ \t]*)(?P<marker>[-*+•◦▪–]|\d{1,9}[.)])[ \t]+(?P<box>\[[ xX]\][ \t]+)?(?P<rest>\S.*)\Z"
-)
-_RULE = re.compile(r"[ \t]*([-*_])([ \t]*\1){2,}[ \t]*\Z")
-_HEADING = re.compile(r"[ \t]*(#{1,6}([ \t]|\Z)|<!--)")
-_FENCE = re.compile(r"[ \t]*(?P<run>`{3,}|~{3,})[ \t]*(?P<language>[\w+.-]*)[^`]*\Z")
-_QUOTE = re.compile(r"[ \t]*>")
-_IDENT = re.compile(r"""(?P<name>[^\s="'`{}()\[\]:]+)[ \t]*(?P<sign>:?=)(?![=~])[ \t]*(?=\S|\Z)""")
 _WORD = re.compile(r"\S+")
-STRUCTURE = ("else", "branch", "miss", "error")
 DEEPEST = 2 * LEVELS + 4
-
-Mode = Literal["start", "item", "quote", "gap", "fence", "text"]
-
-
-@dataclass(slots=True)
-class Item:
-    """One item: `start` of its marker, its text from `at` to `end`, and what stands below it."""
-
-    column: int
-    start: int
-    at: int
-    end: int
-    children: list[Item] = field(default_factory=list)
-    quotes: list[list[tuple[int, int]]] = field(default_factory=list)
-    fences: list[tuple[int, int]] = field(default_factory=list)
-
-    @property
-    def last(self) -> int:
-        """Where what belongs to it ends, items below it left out."""
-        ends = [self.end, *(block[-1][1] for block in self.quotes), *(end for _, end in self.fences)]
-        return max(ends)
 
 
 @dataclass(slots=True)
@@ -69,9 +40,6 @@ class _Reader:
     wounded: set[int] = field(default_factory=set)
     known: set[str] = field(default_factory=set)
     top: list[Item] = field(default_factory=list)
-    stack: list[Item] = field(default_factory=list)
-    latest: Item | None = None
-    mode: Mode = "start"
     deep: bool = False
 
     def problem(
@@ -87,24 +55,12 @@ def is_json(text: str, catalog: Catalog) -> bool:
         return False
     if re.match(r"\{|\[\s*(?:[\[{\]/]|\Z)", text[begins.start(1) :][:4000]):
         return True
-    return not any(reads_as_command(rest, catalog) for rest in _rests(text))
+    return not any(reads_as_command(rest, catalog) for rest in rests(text))
 
 
 def is_markdown(text: str, catalog: Catalog) -> bool:
     """Whether a mended text is a markdown script: front matter, or an item that reads as a command."""
-    return frontmatter.split(text) > 0 or any(reads_as_command(rest, catalog) for rest in _rests(text))
-
-
-def reads_as_command(rest: str, catalog: Catalog) -> bool:
-    """Whether an item's text (behind its marker) reads as a command: a known word, or `name = word`."""
-    rest = rest.strip().strip("`").strip()
-    ident = _IDENT.match(rest)
-    word = _WORD.match(rest, ident.end() if ident else 0)
-    if word is None:
-        return False
-    if ident is not None and re.fullmatch(r"[A-Za-z_]\w*", ident["name"]):
-        return True
-    return _op_name(word[0], catalog) is not None or word[0] in STRUCTURE
+    return frontmatter.split(text) > 0 or any(reads_as_command(rest, catalog) for rest in rests(text))
 
 
 def read(text: str, catalog: Catalog) -> Surface:
@@ -114,8 +70,11 @@ def read(text: str, catalog: Catalog) -> Surface:
     members = frontmatter.read(text, reader.problems) if body else {}
     if (inputs := members.get("inputs")) is not None:
         reader.known.update(inputs.value.members)
-    _lines(reader, body)
-    items = _all(reader.top)
+    layout = lay_out(text, body, catalog)
+    reader.problems.extend(layout.problems)
+    reader.notes.extend(layout.notes)
+    reader.top = layout.top
+    items = every(reader.top)
     if not any(reads_as_command(text[item.at : item.end], catalog) for item in items):
         if not reader.problems:
             _no_command(reader, items)
@@ -147,136 +106,9 @@ def _program_error(reader: _Reader, item: Item, members: dict[str, Member]) -> N
     members["onError"] = Member(key="onError", start=item.at, end=word_end, value=array)
 
 
-def _rests(text: str) -> list[str]:
-    found = (_ITEM.match(line.rstrip()) for line in text.split("\n"))
-    return [item["rest"] for item in found if item]
-
-
-# lines
-
-
-def _lines(reader: _Reader, start: int) -> None:
-    text, at = reader.text, start
-    while at <= len(text):
-        stop = text.find("\n", at)
-        stop = len(text) if stop < 0 else stop
-        line = text[at:stop]
-        if fence := _FENCE.match(line):
-            stop = _fence(reader, fence, at, stop)
-        else:
-            _line(reader, line, at, stop)
-        at = stop + 1
-
-
-def _line(reader: _Reader, line: str, start: int, end: int) -> None:
-    if not line.strip():
-        reader.mode = "gap" if reader.mode in ("item", "quote", "fence", "gap") else reader.mode
-    elif _QUOTE.match(line):
-        _quote(reader, line, start, end)
-    elif _RULE.match(line) or _HEADING.match(line):
-        reader.mode = "text"
-    elif item := _ITEM.match(line.rstrip()):
-        _item(reader, item, start)
-    elif reader.mode == "item" and reader.latest is not None:
-        _unmarked(reader, line, start)
-        reader.latest.end = start + len(line.rstrip())
-    elif reader.mode == "quote" and reader.latest is not None:
-        lead = len(line) - len(line.lstrip())
-        reader.latest.quotes[-1].append((start + lead, end))
-    else:
-        _unmarked(reader, line, start)
-        reader.mode = "text"
-
-
-def _unmarked(reader: _Reader, line: str, start: int) -> None:
-    """A comment that reads as a command is worth a note."""
-    ident = _IDENT.match(line.strip())
-    word = _WORD.match(line.strip(), ident.end() if ident else 0)
-    if ident is None or word is None or _op_name(word[0], reader.catalog) is None:
-        return
-    lead = len(line) - len(line.lstrip())
-    message = f"`{line.strip()[:60]}` reads as a command, but without `- ` before it it is none"
-    reader.notes.append(Note(start=start + lead, end=start + len(line.rstrip()), code="no-marker", message=message))
-
-
-def _quote(reader: _Reader, line: str, start: int, end: int) -> None:
-    item = reader.latest
-    lead = line.index(">") + 1
-    lead += line[lead : lead + 1] in (" ", "\t")
-    if item is None or reader.mode == "text":
-        if item is not None and item.quotes:
-            at = start + line.index(">")
-            message = "a second quote stands below other text, so it belongs to no command"
-            reader.problem(at, end, "quote-second", message, "move it up to the first, or take the text between out")
-        reader.mode = "text" if item is None or not item.quotes else reader.mode
-        return
-    if reader.mode == "quote":
-        item.quotes[-1].append((start + lead, end))
-    else:
-        item.quotes.append([(start + lead, end)])
-    reader.mode = "quote"
-
-
-def _item(reader: _Reader, found: re.Match[str], start: int) -> None:
-    column = sum(4 if c == "\t" else 1 for c in found["indent"])
-    at, end = start + found.start("rest"), start + found.end("rest")
-    item = Item(column=column, start=start + found.start("marker"), at=at, end=end)
-    while reader.stack and reader.stack[-1].column > column - 2:
-        reader.stack.pop()
-    (reader.stack[-1].children if reader.stack else reader.top).append(item)
-    reader.stack.append(item)
-    reader.latest, reader.mode = item, "item"
-
-
-def _fence(reader: _Reader, opened: re.Match[str], start: int, stop: int) -> int:
-    """A fenced block, to the end of its closing line; parameters of the item above, if it is JSON."""
-    text, run = reader.text, opened["run"]
-    closing = re.compile(rf"^[ \t]*{re.escape(run[0])}{{{len(run)},}}[ \t]*$", re.MULTILINE).search(text, stop)
-    body_start = min(stop + 1, len(text))
-    body_end, end = (closing.start(), closing.end()) if closing else (len(text), len(text))
-    language = opened["language"].lower()
-    looks = language in ("json", "json5", "jsonc") or (
-        not language and text[body_start:body_end].lstrip().startswith("{")
-    )
-    if looks and reader.latest is not None and reader.mode in ("item", "quote", "gap", "fence"):
-        if closing is None:
-            at = start + opened.start("run")
-            reader.problem(
-                at,
-                at + len(run),
-                "fence-open",
-                "this fence is never closed",
-                "end it with a line of its own, as it begins",
-            )
-        else:
-            reader.latest.fences.append((body_start, body_end))
-        reader.mode = "fence"
-    else:
-        reader.mode = "text"
-    return end
-
-
-# items to nodes
-
-
-def _all(items: list[Item]) -> list[Item]:
-    found: list[Item] = []
-    stack = items[::-1]
-    while stack:
-        item = stack.pop()
-        found.append(item)
-        stack.extend(item.children[::-1])
-    return found
-
-
 def _array(nodes: list[Node], items: Sequence[Item], start: int) -> Node:
     begin = items[0].start if items else start
     return Node(kind="array", start=begin, end=max([begin, *(node.end for node in nodes)]), items=nodes, markdown=True)
-
-
-def _op_name(word: str, catalog: Catalog) -> str | None:
-    name = COMMANDS.get(word, word)
-    return name if catalog.get(name) is not None else None
 
 
 def _text(reader: _Reader, item: Item) -> tuple[int, int]:
@@ -292,7 +124,7 @@ def _text(reader: _Reader, item: Item) -> tuple[int, int]:
 def _head(reader: _Reader, item: Item) -> str:
     """The first word of an item, unless it is a name that the item binds."""
     start, end = _text(reader, item)
-    word = None if _IDENT.match(reader.text, start, end) else _WORD.match(reader.text, start, end)
+    word = None if IDENT.match(reader.text, start, end) else _WORD.match(reader.text, start, end)
     return word[0] if word else ""
 
 
@@ -382,7 +214,7 @@ def _op(reader: _Reader, item: Item, depth: int) -> Node:
     text = reader.text
     start, end = _text(reader, item)
     node = Node(kind="object", start=start, end=item.last, markdown=True)
-    ident = _IDENT.match(text, start, end)
+    ident = IDENT.match(text, start, end)
     if ident is not None:
         name_start, name_end = ident.span("name")
         value = Node(kind="text", start=name_start, end=name_end, value=ident["name"], markdown=True)
@@ -426,7 +258,7 @@ def _hinted(
         ident is None
         and following is not None
         and re.fullmatch(r"[A-Za-z_]\w*", colon)
-        and _op_name(following[0], reader.catalog)
+        and op_name(following[0], reader.catalog)
     ):
         rest = text[following.start() : end]
         fix = Fix(start=start, end=following.start(), text=f"{colon} = ")
@@ -522,7 +354,7 @@ def _below(reader: _Reader, item: Item, node: Node, spec: OpSpec | None, name: s
             return
         array = _array(nodes, own, node.start)
         node.members[key] = Member(key=key, start=array.start, end=array.end, value=array)
-    node.end = max([node.end, *(child.last for child in _all(item.children))])
+    node.end = max([node.end, *(child.last for child in every(item.children))])
 
 
 def _special(reader: _Reader, child: Item, node: Node, spec: OpSpec | None, name: str, depth: int) -> None:
@@ -603,7 +435,7 @@ def _branches(reader: _Reader, item: Item, own: list[Item], node: Node, depth: i
             "name all of them, or none",
         )
     kind: Literal["object", "array"] = "object" if named else "array"
-    end = max(child.last for child in _all(own))
+    end = max(child.last for child in every(own))
     value = Node(kind=kind, start=own[0].start, end=end, members=named, items=listed, markdown=True)
     if named or listed:
         node.members["branches"] = Member(key="branches", start=own[0].start, end=end, value=value)

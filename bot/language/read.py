@@ -11,7 +11,7 @@ from typing import Literal
 
 from bot.domain.catalog import Catalog
 from bot.domain.plan import Plan
-from bot.language import json5, markdown
+from bot.language import items, json5, markdown
 from bot.language.lower import lower
 from bot.language.problems import Note, Problem
 from bot.language.source import Escaping, Source, mend
@@ -38,7 +38,7 @@ def read(text: str | bytes, catalog: Catalog, escaping: Escaping = "plain") -> R
         source = mend(text[:200], escaping)
         message = f"a script may have 256 KiB of text; this one has {-(-size // 1024):,} KiB"
         return Read(source, None, {}, (Problem(start=0, end=1, code="limit-text", message=message),), "json")
-    source = mend(text, escaping, lambda rest: markdown.reads_as_command(rest, catalog))
+    source = mend(text, escaping, lambda rest: items.reads_as_command(rest, catalog))
     if markdown.is_json(source.text, catalog):
         return _json(source, catalog)
     return _markdown(source, catalog)
@@ -49,7 +49,7 @@ def is_script(text: str, catalog: Catalog) -> bool:
     item reads as a command."""
     if _size(text) > LIMIT_BYTES:
         return True
-    mended = mend(text, "plain", lambda rest: markdown.reads_as_command(rest, catalog)).text
+    mended = mend(text, "plain", lambda rest: items.reads_as_command(rest, catalog)).text
     return markdown.is_json(mended, catalog) or markdown.is_markdown(mended, catalog)
 
 

@@ -138,9 +138,6 @@ def _block(given: Mapping[str, Any], pad: str) -> list[str]:
     return [f"{pad}```json", *(pad + line for line in pretty(dict(given)).split("\n")), f"{pad}```"]
 
 
-# arguments of built-in ops
-
-
 def _arguments(item: _Item, op: Op, spec: OpSpec, left: dict[str, Any]) -> None:
     expression = next((arg.name for arg in spec.args if arg.kind == "expression"), None)
     said: dict[str, str] = {}
@@ -342,9 +339,6 @@ def _quoted(item: _Item, spec: OpSpec, left: dict[str, Any]) -> None:
         return
     item.quote = text.split("\n")
     del left[str(spec.quote)]
-
-
-# tools, `run`, fields
 
 
 def _tool(item: _Item, spec: OpSpec | None, left: dict[str, Any]) -> None:

@@ -88,7 +88,8 @@ def test_texts_are_spelt_in_one_way_whatever_was_written() -> None:
 
 
 def test_a_value_is_a_default_and_a_declaration_declares() -> None:
-    text = """{ inputs: { repo: "acme/api", n: { type: "number", default: 3 }, who: { type: "text", choices: ["a"], secret: true },
+    text = """{ inputs: { repo: "acme/api", n: { type: "number", default: 3 },
+                who: { type: "text", choices: ["a"], secret: true },
                 d: { default: [1] }, rec: { type: "x", other: 1 }, e: {} }, program: [%s] }"""
     assert plan(text % SAY).inputs == (
         Input(name="repo", type="text", default="acme/api", has_default=True),
@@ -106,7 +107,8 @@ def test_a_program_with_inputs_is_sealed_and_one_without_is_bare() -> None:
 
 
 def test_what_stands_around_the_ops_is_read() -> None:
-    text = f"""{{ name: "x", title: "T", within: "2d", overlap: "skip", key: "k", on: [{{ event: "s", as: "tap" }}], program: [{SAY}] }}"""
+    text = f"""{{ name: "x", title: "T", within: "2d", overlap: "skip", key: "k",
+                on: [{{ event: "s", as: "tap" }}], program: [{SAY}] }}"""
     found = plan(text)
     assert (found.name, found.title, found.within, found.overlap, found.key) == ("x", "T", "2d", "skip", "k")
     assert found.on == (Trigger(event="s", as_="tap"),)
@@ -125,7 +127,8 @@ def test_what_could_not_be_understood_stays_as_far_as_it_was_read() -> None:
 
 
 def test_a_reference_passes_any_type() -> None:
-    text = """{ op: "ask", question: "$q", choices: "$c", need: "$n", fields: [{ name: "$a", type: "$t" }], notOwner: "$o" }"""
+    text = """{ op: "ask", question: "$q", choices: "$c", need: "$n",
+                fields: [{ name: "$a", type: "$t" }], notOwner: "$o" }"""
     assert plan(text)
 
 
