@@ -48,14 +48,12 @@ class _Reader:
         self.problems.append(Problem(start=start, end=end, code=code, message=message, mend=mend, fix=fix))
 
 
-def is_json(text: str, catalog: Catalog) -> bool:
-    """Whether a mended text is on the JSON surface: it begins with a bracket and no item of it is a command."""
+def is_json(text: str) -> bool:
+    """Whether a mended text is on the JSON surface: it begins as an object or as a list of something."""
     begins = re.match(r"(?:\s|//[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*([\[{])", text)
     if begins is None:
         return False
-    if re.match(r"\{|\[\s*(?:[\[{\]/]|\Z)", text[begins.start(1) :][:4000]):
-        return True
-    return not any(reads_as_command(rest, catalog) for rest in rests(text))
+    return re.match(r"""\{|\[\s*(?:[\[{\]/"'“„«]|\Z)""", text[begins.start(1) :]) is not None
 
 
 def is_markdown(text: str, catalog: Catalog) -> bool:
@@ -95,6 +93,8 @@ def _no_command(reader: _Reader, items: list[Item]) -> None:
     line_end = reader.text.find("\n", start)
     end = items[0].end if items else len(reader.text) if line_end < 0 else line_end
     mend = "a command is an item such as `- files = glob src/*.py`"
+    if reader.text.count("```") > 2:
+        mend = "a script stands in one fence, or in none"
     reader.problem(start, max(end, start + 1), "no-command", "there is no command in this text", mend)
 
 

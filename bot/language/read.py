@@ -39,7 +39,7 @@ def read(text: str | bytes, catalog: Catalog, escaping: Escaping = "plain") -> R
         message = f"a script may have 256 KiB of text; this one has {-(-size // 1024):,} KiB"
         return Read(source, None, {}, (Problem(start=0, end=1, code="limit-text", message=message),), "json")
     source = mend(text, escaping, lambda rest: items.reads_as_command(rest, catalog))
-    if markdown.is_json(source.text, catalog):
+    if markdown.is_json(source.text):
         return _json(source, catalog)
     return _markdown(source, catalog)
 
@@ -50,7 +50,7 @@ def is_script(text: str, catalog: Catalog) -> bool:
     if _size(text) > LIMIT_BYTES:
         return True
     mended = mend(text, "plain", lambda rest: items.reads_as_command(rest, catalog)).text
-    return markdown.is_json(mended, catalog) or markdown.is_markdown(mended, catalog)
+    return markdown.is_json(mended) or markdown.is_markdown(mended, catalog)
 
 
 def _json(source: Source, catalog: Catalog) -> Read:

@@ -172,6 +172,8 @@ def test_a_text_beyond_the_limit_is_refused_at_once() -> None:
         ("run_program([])", True),
         ("```\n- show x\n```", True),
         ("", False),
+        ("[x] done", False),
+        ("[milk](https://a.b) is out", False),
     ],
 )
 def test_a_text_is_a_script_when_it_begins_as_one_or_an_item_reads_as_a_command(text: str, expected: bool) -> None:
