@@ -16,6 +16,7 @@ from bot.config import Settings
 from bot.domain.catalog import Catalog, World
 from bot.domain.errors import WaitonError
 from bot.domain.facts import Answered, Edited, Fact
+from bot.domain.ids import digest
 from bot.domain.plan import Plan
 from bot.domain.record import OpRow, RunRow
 from bot.domain.values import normalise, plain
@@ -102,7 +103,7 @@ class Desk:
             customer = kept["customer"] if kept else None
             row = RunRow(id=run_id, job=job, owner=by, plan="", created=now, customer=customer,
                          names=self._names(tx, plan, job, inputs or {}),
-                         data={k: v for k, v in {"author": author, "script": plan.name}.items() if v})
+                         data={k: v for k, v in {"author": author, "script": plan.name, **_told(tx, seen)}.items() if v})
             return accept(tx, self.site, row, plan, source=seen.read.source.pasted, surface=seen.read.surface)
 
         await self.committer.write(write)
@@ -114,8 +115,6 @@ class Desk:
         body = plan_text(plan)
 
         def write(tx: Transaction) -> int:
-            from bot.domain.ids import digest
-
             key = digest(body)
             runs.add_plan(tx, key, body, None, None)
             return scripts.save(tx, name, key, by, job, self.clock.now())
@@ -331,6 +330,25 @@ def is_open(row: OpRow) -> bool:
     if row.state == "missed":
         return bool(gate) and "by" not in gate
     return row.state in ("gated", "uncertain") or (row.state == "waiting" and row.op == "ask")
+
+
+TOLD = 20
+"""Writes and notes of a pre-flight that stay with the run."""
+
+
+def _told(tx: Transaction, seen: Examined) -> dict[str, Any]:
+    """What whoever started a run was told before it did: the text as pasted (its key), the pre-flight, the notes."""
+    source = seen.read.source.pasted
+    key = digest(f"pasted {source}")
+    runs.add_plan(tx, key, "", source, seen.read.surface)
+    flight = dict(seen.preflight)
+    latest = flight.get("latest_end")
+    return {
+        "pasted": key,
+        "preflight": {**flight, "writes": list(flight.get("writes", []))[:TOLD],
+                      "latest_end": latest.isoformat() if latest else None},
+        "notes": [note.message for note in seen.notes][:TOLD],
+    }
 
 
 def _asked(row: OpRow) -> set[str]:
