@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import threading
+import time
 from datetime import datetime
 from typing import Any
 
@@ -21,16 +23,19 @@ from bot.runtime.committer import Committer
 from bot.runtime.desk import Desk, Listeners
 from bot.runtime.files import FolderFiles
 from bot.runtime.inbox import Inbox
+from bot.runtime.leases import LASTS, RENEWED_S, new_holder, run_lease
 from bot.runtime.outbox import Outbox
 from bot.runtime.performer import Performer
 from bot.runtime.sandbox import Sandbox
 from bot.runtime.tools import Tools
 from bot.runtime.toolbox import configured_tools
-from store import people, runs, waits
+from store import leases, people, runs, waits
 from store.dialect import Transaction
 from store.transaction import Database, upgrade
 
 log = structlog.get_logger()
+POLL_S = 1.0
+"""How often a process looks for what others have written; no faster when idle."""
 DUE_AT_ONCE = 100
 """Due rows that one sweep takes to a commit."""
 
@@ -39,8 +44,10 @@ class Product:
     """One process: what it is built of, started and stopped in order."""
 
     def __init__(self, settings: Settings, *, clock: Clock | None = None, database: Database | None = None,
-                 files: Any = None, tools: Tools | None = None) -> None:
+                 files: Any = None, tools: Tools | None = None, guest: bool = False) -> None:
         self.settings = settings
+        self.guest = guest
+        """Another process may serve this database: this one works on its own run at most."""
         self.clock = clock or SystemClock()
         if database is None:
             upgrade(settings.database)
@@ -55,28 +62,75 @@ class Product:
         self.site = Site(catalog=self.catalog, world=self._world.at, secret=secret, url=settings.url, here=self._here)
         self.committer = Committer(self.db, self.site, self._committed)
         self.sandbox = Sandbox()
-        self.performer = Performer(self.committer, self.clock, self.sandbox, self.tools, files or FolderFiles(settings.files))
+        self.holder = new_holder()
+        self.performer = Performer(self.committer, self.clock, self.sandbox, self.tools, files or FolderFiles(settings.files),
+                                   self.holder, "" if guest else None)
         self.inbox = Inbox(self.committer, self.clock, self.sandbox)
         self.outbox = Outbox(self.committer, self.clock, {}, self._route)
         self.waker = Waker(self.clock, self.sweep)
         self.desk = Desk(self.committer, self.catalog, settings, self.clock, self.inbox, self.listeners)
         self._following: set[Any] = set()
+        self._beat: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Ready to take facts: first what a process before this one left, then what is due."""
         await self.committer.start()
+        await self.committer.write(lambda tx: self._hold(tx))
         for run_id in await self.committer.read(runs.with_more):
             await self.committer.fact(run_id, Continued(at=self.clock.now()))
         await self.inbox.route_all()
-        await self.performer.start()
+        await self.performer.look()
         await self.outbox.start()
         await self.waker.start()
+        self._beat = asyncio.create_task(self._beating(), name="heartbeat")
+
+    async def hold_run(self, run_id: str) -> None:
+        """This process works on one run, alone."""
+        now = self.clock.now()
+        self.performer.only = run_id
+        await self.committer.write(lambda tx: leases.take(tx, run_lease(run_id), self.holder, now, now + LASTS))
+        await self.performer.look()
+
+    def _hold(self, tx: Transaction) -> None:
+        now = self.clock.now()
+        leases.take(tx, f"worker:{self.holder}", self.holder, now, now + LASTS)
+
+    async def _beating(self) -> None:
+        """Renews what this process holds, and sees what other processes have written: a net under the wake-ups."""
+        seen, renewed = None, time.monotonic()
+        while True:
+            await asyncio.sleep(POLL_S)
+            try:
+                if time.monotonic() - renewed > RENEWED_S:
+                    renewed = time.monotonic()
+                    now = self.clock.now()
+                    await self.committer.write(lambda tx, now=now: leases.renew(tx, self.holder, now + LASTS))
+                word = await self.committer.read(leases.nudged)
+                if word != seen:
+                    seen = word
+                    await self._look_around()
+            except Exception as fault:
+                log.warning("database away", fault=str(fault))
+
+    async def _look_around(self) -> None:
+        await self.inbox.route_all()
+        await self.performer.look()
+        self.outbox.wake()
+        due = await self.committer.read(waits.next_due)
+        if due is not None:
+            self.waker.due(due)
+        self.listeners.tell("*", "*")
 
     async def stop(self) -> None:
         """Stops intake, ends what is at work, commits what was handed in, closes."""
+        if self._beat is not None:
+            self._beat.cancel()
+            await asyncio.gather(self._beat, return_exceptions=True)
+        await asyncio.gather(*self._following, return_exceptions=True)
         await self.waker.stop()
         await self.outbox.stop()
         await self.performer.stop()
+        await self.committer.write(lambda tx: leases.drop(tx, self.holder))
         await self.committer.stop()
         await self.sandbox.aclose()
         await self.tools.aclose()
@@ -97,8 +151,6 @@ class Product:
         self._world.forget()
 
     def _committed(self, outcomes: list[Outcome]) -> None:
-        import asyncio
-
         sends = False
         for outcome in outcomes:
             for run_id, step in outcome.steps():
@@ -109,21 +161,30 @@ class Product:
                     if timer.due is not None:
                         self.waker.due(timer.due)
                 if step.more:
-                    task = asyncio.create_task(self._go_on(run_id))
-                    self._following.add(task)
-                    task.add_done_callback(self._following.discard)
+                    self._keep(asyncio.create_task(self._go_on(run_id)))
             self._tell(outcome)
             for orphan in outcome.orphans:
-                task = asyncio.create_task(self._cancel(orphan))
-                self._following.add(task)
-                task.add_done_callback(self._following.discard)
+                self._keep(asyncio.create_task(self._cancel(orphan)))
         if sends:
             self.outbox.wake()
+        if self.guest:
+            self._keep(asyncio.create_task(self._nudge()))
 
     def _tell(self, outcome: Outcome) -> None:
         self.listeners.tell(outcome.job, outcome.run)
         for other in outcome.also:
             self._tell(other)
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._following.add(task)
+        task.add_done_callback(self._following.discard)
+
+    async def _nudge(self) -> None:
+        """A guest in another process's database says that it has written."""
+        def write(tx: Transaction) -> None:
+            leases.nudge(tx, secrets.token_hex(6))
+
+        await self.committer.write(write)
 
     async def _go_on(self, run_id: str) -> None:
         await self.committer.fact(run_id, Continued(at=self.clock.now()))

@@ -40,14 +40,14 @@ _SETTLE_TO = Statement(sa.update(delivery).where(delivery.c.ws == b("ws"), deliv
                                                  delivery.c.path == b("path"), delivery.c.to == b("to_"),
                                                  delivery.c.token.is_not(None), delivery.c.outcome.is_(None))
                        .values(outcome=b("outcome"), shown=_SHOWN_HERE))
-_CALL = tuple(call.c[n] for n in ("run", "path", "attempt", "kind", "n", "body", "at", "state", "idempotent", "timeout_ms", "sent"))
+_CALL = tuple(call.c[n] for n in ("run", "path", "attempt", "kind", "n", "body", "at", "state", "idempotent", "timeout_ms", "sent", "holder"))
 _ADD_CALL = Statement(lambda insert: insert(call).values({c.name: b(c.name) for c in call.c}).on_conflict_do_nothing())
 _OPEN_CALLS = Statement(sa.select(*_CALL).where(call.c.ws == b("ws"), call.c.state.in_(
     [sa.literal_column("'queued'"), sa.literal_column("'sent'")])).order_by(call.c.at, call.c.run, call.c.path, call.c.n)
     .limit(b("most")))
 _MINE = (call.c.ws == b("ws"), call.c.run == b("run"), call.c.path == b("path"), call.c.attempt == b("attempt_"),
          call.c.kind == b("kind_"), call.c.n == b("n_"))
-_CALL_SENT = Statement(sa.update(call).where(*_MINE, call.c.state == "queued").values(state="sent", sent=b("at_")))
+_CALL_SENT = Statement(sa.update(call).where(*_MINE, call.c.state == "queued").values(state="sent", sent=b("at_"), holder=b("holder")))
 _CALL_DONE = Statement(sa.update(call).where(*_MINE).values(state="done", done=b("at_"), body="{}"))
 _DROP = Statement(sa.update(call).where(call.c.ws == b("ws"), call.c.run == b("run"), call.c.path == b("path"),
                                         call.c.state.in_(("queued", "sent"))).values(state="dropped"))
@@ -76,7 +76,7 @@ def put(tx: Transaction, run_id: str, deliveries: list[Delivery], settled: list[
         _ADD_CALL.run(tx, {"ws": tx.ws, "run": run_id, "path": work.path, "attempt": work.attempt, "kind": work.kind,
                            "n": work.n, "body": dump(work.body), "at": micros(work.at), "state": "queued",
                            "idempotent": int(work.idempotent), "timeout_ms": int(work.timeout_s * 1000), "sent": None,
-                           "done": None})
+                           "done": None, "holder": None})
 
 
 def _delivery(g: tuple[Any, ...]) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def find(tx: Transaction, *, run_id: str | None = None, job_runs: list[str] | No
 
 def _call(g: tuple[Any, ...]) -> dict[str, Any]:
     return {"run": g[0], "path": g[1], "attempt": g[2], "kind": g[3], "n": g[4], "body": load(g[5]), "at": instant(g[6]),
-            "state": g[7], "idempotent": bool(g[8]), "timeout_s": g[9] / 1000, "sent": instant(g[10])}
+            "state": g[7], "idempotent": bool(g[8]), "timeout_s": g[9] / 1000, "sent": instant(g[10]), "holder": g[11]}
 
 
 def open_calls(tx: Transaction, most: int = 500) -> list[dict[str, Any]]:
@@ -154,9 +154,9 @@ def _key(tx: Transaction, work: dict[str, Any]) -> dict[str, Any]:
             "n_": work["n"]}
 
 
-def call_sent(tx: Transaction, work: dict[str, Any], at: datetime) -> bool:
-    """Marks a call as begun, before it is; False where somebody else has it or it was dropped."""
-    return _CALL_SENT.run(tx, {**_key(tx, work), "at_": micros(at)}).rowcount == 1
+def call_sent(tx: Transaction, work: dict[str, Any], at: datetime, holder: str = "") -> bool:
+    """Marks a call as begun by `holder`, before it is; False where somebody else has it or it was dropped."""
+    return _CALL_SENT.run(tx, {**_key(tx, work), "at_": micros(at), "holder": holder}).rowcount == 1
 
 
 def call_done(tx: Transaction, work: dict[str, Any], at: datetime) -> None:

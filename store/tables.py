@@ -138,10 +138,10 @@ Index("ix_delivery_open", delivery.c.ws, delivery.c.to,
 call = _table(
     "call", _text("run", null=False), _text("path", null=False), _int("attempt"), _text("kind", null=False), _int("n"),
     _text("body", null=False), _at("at", null=False), _text("state", null=False), _int("idempotent"), _int("timeout_ms"),
-    _at("sent"), _at("done"),
+    _at("sent"), _at("done"), _text("holder"),
     key=("run", "path", "attempt", "kind", "n"),
 )
-"""The outbox of work: `queued`, `sent`, `done`, `dropped`."""
+"""The outbox of work: `queued`, `sent` (by `holder`), `done`, `dropped`."""
 Index("ix_call_open", call.c.ws, call.c.at, sqlite_where=text("state in ('queued','sent')"),
       postgresql_where=text("state in ('queued','sent')"))
 

@@ -9,7 +9,7 @@ from bot.domain.plan import Plan
 from bot.language.read import read
 from bot.language.script import Examined, examine
 from bot.ops.builtin import catalog as catalog_of
-from bot.rehearse.play import Player, saved_scripts
+from bot.rehearse.play import Chooser, Player, saved_scripts
 from bot.rehearse.report import report
 from bot.rehearse.scenario import Scenario, WrongScenario
 from bot.runtime.report import input_names
@@ -57,3 +57,53 @@ def names_of(plan: Plan, scenario: Scenario) -> dict[str, Any]:
     if plan.sealed:
         return input_names(plan, scenario.inputs or {})
     return dict(scenario.bindings)
+
+
+async def walked(text: str | bytes, scenario: Scenario) -> tuple[int, dict[str, Any]]:
+    """Every branch of a script, one outcome each, up to a bound."""
+    from bot.rehearse.walk import BOUND, Walker, next_way, outcome
+
+    catalog, saved, world = surroundings(scenario)
+    seen = examined(text, scenario, catalog, world)
+    if seen.refused or seen.plan is None:
+        return 2, {"refused": seen.reports()}
+    sandbox = Sandbox()
+    found: list[dict[str, Any]] = []
+    way: tuple[int, ...] | None = ()
+    try:
+        while way is not None and len(found) < BOUND:
+            chooser = Chooser(way)
+            player = Walker(fresh(scenario), catalog, saved, sandbox, chooser)
+            try:
+                await player.walk(seen.plan, names_of(seen.plan, scenario))
+                found.append(outcome(player, chooser))
+            finally:
+                player.close()
+            way = next_way(chooser)
+    finally:
+        await sandbox.aclose()
+    return 0, {"outcomes": found, "cut": way is not None}
+
+
+async def covered(text: str | bytes, scenario: Scenario) -> tuple[int, dict[str, Any]]:
+    """Which ops a scenario did not reach."""
+    from bot.domain.ids import place_of
+    from bot.rehearse.lines import told
+
+    catalog, _, world = surroundings(scenario)
+    seen = examined(text, scenario, catalog, world)
+    if seen.refused or seen.plan is None:
+        return 2, {"refused": seen.reports()}
+    code, report_ = await rehearse(text, scenario)
+    reached = {place_of(op["path"]) for op in report_["ops"] if op["started"] is not None}
+    every = [op for op, _ in seen.plan.walk()]
+    return code, {"state": report_["state"], "ops": len(every),
+                  "unreached": [{"path": op.place, "told": told(op)} for op in every if op.place not in reached]}
+
+
+def fresh(scenario: Scenario) -> Scenario:
+    """The scenario with files of its own, so that one walk does not see what another saved."""
+    from dataclasses import replace
+
+    kept = scenario.files
+    return replace(scenario, files=type(kept)(content=dict(kept.content), links=dict(kept.links), sizes=dict(kept.sizes)))

@@ -7,6 +7,7 @@ from typing import Any
 
 from bot.domain.record import OpRow, RunRow
 from bot.domain.values import errors_in, plain
+from bot.rehearse.lines import in_zone
 from bot.rehearse.play import JOB, RUN, Player
 from bot.runtime.report import error_notes, natural, op_report, shown_values, state_of
 from store import history, ops, runs
@@ -40,7 +41,7 @@ def report(player: Player, notes: list[str], preflight: dict[str, Any]) -> dict[
         "edits": [e["data"]["edit"] for e in entries if e["what"] == "edited"],
         "replies": log.replies,
         "notes": notes + error_notes(rows),
-        "preflight": _times(preflight, zone),
+        "preflight": in_zone(preflight, zone),
         "cost": {"agent_calls": len(log.agent_calls), "tokens": 0, "usd": 0},
     }
     if run.data.get("error"):
@@ -59,47 +60,3 @@ def bindings(player: Player, rows: list[OpRow]) -> dict[str, Any]:
             if "[" not in row.path and player.site.catalog[row.op].binds:
                 found[row.id] = plain(row.value)
     return found
-
-
-def _times(value: Any, zone: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.astimezone(zone).isoformat()
-    if isinstance(value, dict):
-        return {k: _times(v, zone) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_times(v, zone) for v in value]
-    return value
-
-
-def transcript(found: dict[str, Any]) -> str:
-    """The rehearsal as a person reads it: what happened, in order of time."""
-    lines: list[tuple[str, int, str]] = []
-    for n, one in enumerate(found["deliveries"]):
-        if one["kind"] == "status":
-            continue
-        said = " / ".join(part for part in (one["title"], one["text"]) if part).replace("\n", " ⏎ ")
-        buttons = f"  [{'] ['.join(one['buttons'])}]" if one["buttons"] else ""
-        lines.append((one["at"], n, f"{one['kind']:<8} → {one['to']}: {said}{buttons}"))
-    base = len(lines)
-    for n, one in enumerate(found["calls"]):
-        lines.append((one["at"], base + n, f"call     {one['tool']} {one['params']}"))
-    base += len(found["calls"])
-    for n, one in enumerate(found["lines"]):
-        lines.append((one["at"], base + n, f"         … {one['text']}"))
-    base += len(found["lines"])
-    for n, one in enumerate(found["replies"]):
-        lines.append((one["at"], base + n, f"reply    → {one['to']}: {one['text']}"))
-    lines.sort(key=lambda entry: (datetime.fromisoformat(entry[0]), entry[1]))
-    out = [f"{at[:16].replace('T', ' ')}  {said}" for at, _, said in lines]
-    out.append("")
-    for op in found["ops"]:
-        name = f"{op['id']} = {op['op']}" if op["id"] else op["op"]
-        why = f": {op['error']}" if op["error"] else ""
-        out.append(f"{op['path']:<12} {op['state']:<9} {name}{why}")
-    out.append("")
-    for note in found["notes"]:
-        out.append(f"note: {note}")
-    if found["result"] is not None:
-        out.append(f"result: {found['result']}")
-    out.append(f"{found['state']}")
-    return "\n".join(out)

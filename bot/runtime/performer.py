@@ -19,10 +19,11 @@ from bot.runtime import files as filing
 from bot.runtime.clock import Clock
 from bot.runtime.commit import Outcome, accept, take
 from bot.runtime.committer import Committer
+from bot.runtime.leases import lives, run_lease
 from bot.runtime.report import input_names
 from bot.runtime.sandbox import Sandbox
 from bot.runtime.tools import ToolFailed, ToolLost, Tools
-from store import history, inbox, outbox, runs, scripts
+from store import history, inbox, leases, outbox, runs, scripts
 from store.dialect import Transaction
 
 log = structlog.get_logger()
@@ -35,10 +36,15 @@ Work = dict[str, Any]
 
 
 class Performer:
-    """`take_up` gets the calls of a committed step. What was in flight when a process died is told apart at the
-    start: repeated where that is safe, put to its owner where it is not."""
+    """`take_up` gets the calls of a committed step. What a process that died had in flight is found by `look`:
+    repeated where that is safe, put to its owner where it is not.
 
-    def __init__(self, committer: Committer, clock: Clock, sandbox: Sandbox, tools: Tools, files: filing.Files) -> None:
+    `holder` names this process. `only`: a run that a terminal works on; other runs' work is the server's."""
+
+    def __init__(self, committer: Committer, clock: Clock, sandbox: Sandbox, tools: Tools, files: filing.Files, holder: str,
+                 only: str | None = None) -> None:
+        self.holder = holder
+        self.only = only
         self.committer = committer
         self.clock = clock
         self.sandbox = sandbox
@@ -46,15 +52,28 @@ class Performer:
         self.files = files
         self._gate = asyncio.Semaphore(AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._busy: set[tuple[Any, ...]] = set()
         self._kinds: dict[str, Callable[[Work], Awaitable[Any]]] = {
             "cel": self._cel, "jq": self._jq, "file": self._file, "tool": self._tool,
         }
 
-    async def start(self) -> None:
-        """Takes up what a process before this one left."""
-        for work in await self.committer.read(outbox.open_calls, 1_000_000):
+    async def look(self) -> None:
+        """Takes up what nobody works on: left by a process that died, or handed in by one that does not work."""
+        rows = await self.committer.read(outbox.open_calls, 10_000)
+        rows = [w for w in rows if _key(w) not in self._busy]
+        if not rows:
+            return
+        standing = await self.committer.read(leases.live, self.clock.now())
+        for work in rows:
+            other = standing.get(run_lease(work["run"]))
+            if (self.only is not None and work["run"] != self.only) or (other not in (None, self.holder) and lives(other or "", standing)):
+                continue
+            if work["state"] == "sent" and lives(work["holder"] or "", standing):
+                continue
             if work["state"] == "sent" and not work["idempotent"]:
+                self._busy.add(_key(work))
                 await self._report(work, error="its answer was lost: the process that made it has died", lost=True)
+                self._busy.discard(_key(work))
             else:
                 self._spawn(work)
 
@@ -67,15 +86,21 @@ class Performer:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def take_up(self, run_id: str, calls: list[Call]) -> None:
+        if self.only is not None and run_id != self.only:
+            return
         for call in calls:
             self._spawn({"run": run_id, "path": call.path, "attempt": call.attempt, "kind": call.kind, "n": call.n,
                          "body": call.body, "at": call.at, "state": "queued", "idempotent": call.idempotent,
                          "timeout_s": call.timeout_s})
 
     def _spawn(self, work: Work) -> None:
+        key = _key(work)
+        if key in self._busy:
+            return
+        self._busy.add(key)
         task = asyncio.create_task(self._do(work))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda done: (self._tasks.discard(done), self._busy.discard(key)))
 
     async def _do(self, work: Work) -> None:
         try:
@@ -97,7 +122,7 @@ class Performer:
             await self._report(work, error="it broke inside; the log has more")
 
     async def _perform(self, work: Work) -> None:
-        if not work["idempotent"] and not await self._safely(lambda tx: outbox.call_sent(tx, work, self.clock.now())):
+        if not work["idempotent"] and not await self._safely(lambda tx: outbox.call_sent(tx, work, self.clock.now(), self.holder)):
             return
         try:
             value = await self._kinds[work["kind"]](work)
@@ -188,6 +213,10 @@ class Performer:
                     raise
                 log.warning("database away, trying again", fault=str(fault))
                 await asyncio.sleep(DATABASE_PAUSE_S)
+
+
+def _key(work: Work) -> tuple[Any, ...]:
+    return (work["run"], work["path"], work["attempt"], work["kind"], work["n"])
 
 
 def database_away(fault: Exception) -> bool:

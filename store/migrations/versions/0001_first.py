@@ -48,6 +48,7 @@ def upgrade() -> None:
         sa.Column("timeout_ms", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("sent", sa.BigInteger(), nullable=True),
         sa.Column("done", sa.BigInteger(), nullable=True),
+        sa.Column("holder", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("ws", "run", "path", "attempt", "kind", "n", name=op.f("pk_call")),
         sqlite_with_rowid=False,
     )

@@ -1,0 +1,197 @@
+"""What a check, a script and a rehearsal look like on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from bot.domain.catalog import Catalog, World
+from bot.domain.errors import WaitonError
+from bot.domain.plan import Op, Plan, Region
+from bot.domain.values import text
+from bot.language import durations
+from bot.language.read import Read
+from bot.language.script import Examined
+
+
+def in_zone(value: Any, zone: Any) -> Any:
+    """Nested data with every instant as ISO 8601 in this zone."""
+    if isinstance(value, datetime):
+        return value.astimezone(zone).isoformat()
+    if isinstance(value, Mapping):
+        return {k: in_zone(v, zone) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [in_zone(v, zone) for v in value]
+    return value
+
+
+def timed(value: Any, world: World) -> Any:
+    return in_zone(value, durations.zone(world.workspace))
+
+
+def preflight_card(seen: Examined, world: World) -> str:
+    """What a script will do at most, before it starts."""
+    flight = seen.preflight
+    rows = [("steps", str(flight.get("ops", 0)))]
+    if flight.get("addressees"):
+        rows.append(("asks", ", ".join(world.name_of(str(who)) for who in flight["addressees"])))
+    for write in flight.get("writes") or []:
+        approver = write.get("approver")
+        named = f", after {world.name_of(str(approver))} approves it" if approver else ""
+        rows.append(("writes", f"{write['op']} ({write['path']}){named}"))
+    if flight.get("agent_calls"):
+        rows.append(("agents", f"{flight['agent_calls']} calls at most"))
+    end = flight.get("latest_end")
+    if isinstance(end, datetime):
+        rows.append(("ends", f"at the latest {end.astimezone(durations.zone(world.workspace)):%a %d %b %Y %H:%M}"))
+    lines = ["It reads well. Nothing has started.", *(f"  {name:<7} {said}" for name, said in rows)]
+    lines += [f"  note    {note.message}" for note in seen.notes]
+    return "\n".join(lines)
+
+
+def printed(got: Read, as_: str, catalog: Catalog, world: World) -> str:
+    """A script on a surface, as its card, or as a picture in mermaid."""
+    from bot.language.write import as_json, as_markdown
+
+    assert got.plan is not None
+    match as_:
+        case "json":
+            return as_json(got.plan)
+        case "markdown":
+            return as_markdown(got.plan, catalog).rstrip("\n")
+        case "card":
+            from bot.language.script import examine
+
+            seen = examine(got.source.pasted, catalog, world, starting=False)
+            return seen.rendered() if seen.refused else preflight_card(seen, world)
+        case "mermaid":
+            return mermaid(got.plan)
+        case _:
+            raise WaitonError(f"`--as {as_}` is not known; write markdown, json, card or mermaid")
+
+
+def told(op: Op) -> str:
+    """One op in a few words."""
+    params = op.params
+    what = {
+        "ask": f"Ask {_who(op.to)}", "say": f"Say to {_who(op.to)}" if op.to is not None else "Say",
+        "expect": f"Wait for {text(params.get('evidence'))}", "core.if": f"if {params.get('cond')}",
+        "core.map": f"for each of {text(params.get('over'))}", "core.let": f"let {params.get('be')}",
+    }.get(op.op, op.op)
+    return f"{op.id} = {what}" if op.id else what
+
+
+def _who(to: Any) -> str:
+    if to is None:
+        return "the agent"
+    return ", ".join(map(str, to)) if isinstance(to, list) else str(to)
+
+
+def mermaid(plan: Plan) -> str:
+    """The plan as a mermaid flow chart: one box an op, one subgraph a region."""
+    lines = ["flowchart TD"]
+
+    def box(op: Op) -> str:
+        return "n" + "".join(c if c.isalnum() else "_" for c in op.place)
+
+    def region(of: Region, depth: int) -> None:
+        before: str | None = None
+        for op in of.ops:
+            label = told(op).replace('"', "'").replace("\n", " ")[:60]
+            lines.append(f'{"  " * depth}{box(op)}["{label}"]')
+            if before is not None:
+                lines.append(f"{'  ' * depth}{before} --> {box(op)}")
+            for name, inner in op.inner():
+                if inner.ops:
+                    lines.append(f"{'  ' * depth}subgraph s{box(op)}_{name} [{name}]")
+                    region(inner, depth + 1)
+                    lines.append(f"{'  ' * depth}end")
+                    lines.append(f"{'  ' * depth}{box(op)} -. {name} .-> {box(inner.ops[0])}")
+            before = box(op)
+
+    region(plan.program, 1)
+    return "\n".join(lines)
+
+
+def rehearsed(found: Mapping[str, Any]) -> str:
+    """The report of a rehearsal, of a walk or of a coverage, as a person reads it."""
+    if "refused" in found:
+        return "\n".join(
+            f"line {p['line']}, column {p['column']}: {p['message']} [{p['code']}]" + (f"\n  = {p['mend']}" if p["mend"] else "")
+            for p in found["refused"])
+    if "outcomes" in found:
+        return _walked(found)
+    if "unreached" in found:
+        return _covered(found)
+    return transcript(found)
+
+
+def _walked(found: Mapping[str, Any]) -> str:
+    lines = []
+    for one in found["outcomes"]:
+        way = ", ".join(one["way"]) or "straight through"
+        lines.append(f"{one['state']:<9} {way}" + (f"\n          says: {' / '.join(one['says'])}" if one["says"] else ""))
+    if found["cut"]:
+        lines.append(f"… and more: the walk stops at {len(found['outcomes'])} outcomes")
+    return "\n".join(lines)
+
+
+def _covered(found: Mapping[str, Any]) -> str:
+    if not found["unreached"]:
+        return f"every one of the {found['ops']} ops was reached"
+    lines = [f"{len(found['unreached'])} of {found['ops']} ops were not reached:"]
+    lines += [f"  {one['path']:<12} {one['told']}" for one in found["unreached"]]
+    return "\n".join(lines)
+
+
+def transcript(found: Mapping[str, Any]) -> str:
+    """What happened, in order of time, then the ops as they stand."""
+    lines: list[tuple[datetime, int, str]] = []
+
+    def add(at: str, said: str) -> None:
+        lines.append((datetime.fromisoformat(at), len(lines), said))
+
+    for one in found["deliveries"]:
+        if one["kind"] == "status":
+            add(one["at"], f"         … {one['text']}")
+            continue
+        said = " / ".join(part for part in (one["title"], one["text"]) if part).replace("\n", " · ")
+        buttons = f"  [{'] ['.join(one['buttons'])}]" if one["buttons"] else ""
+        add(one["at"], f"{one['kind']:<8} → {one['to']}: {said}{buttons}")
+    for one in found["calls"]:
+        again = f", attempt {one['attempt']}" if one["attempt"] > 1 else ""
+        add(one["at"], f"call     {one['tool']} {text(one['params'])}{again}")
+    for one in found["agent_calls"]:
+        reply = one["reply"] if one["error"] is None else f"({one['error']})"
+        at = f"[{one['index']}]" if one["index"] is not None else ""
+        add(one["at"], f"agent    {one['op']}{at}: {reply}")
+    for one in found["edits"]:
+        add(one["at"], f"edit     {one['op'] or 'the run'} {one['what']} by {one['by']}" + (f": {one['why']}" if one["why"] else ""))
+    for one in found["replies"]:
+        add(one["at"], f"reply    → {one['to']}: {one['text']}")
+    lines.sort(key=lambda entry: (entry[0], entry[1]))
+    out: list[str] = []
+    day = ""
+    for at, _, said in lines:
+        if f"{at:%a %d %b %Y}" != day:
+            day = f"{at:%a %d %b %Y}"
+            out.append(day)
+        out.append(f"  {at:%H:%M:%S}  {said}")
+    out.append("")
+    for op in found["ops"]:
+        name = f"{op['id']} = {op['op']}" if op["id"] else op["op"]
+        claim = f" ({op['claim']})" if op["claim"] else ""
+        why = f": {op['error']}" if op["error"] else ""
+        out.append(f"  {op['path']:<12} {op['state']:<9} {name}{claim}{why}")
+    out.append("")
+    out += [f"note: {note}" for note in found["notes"]]
+    out += [f"missing: no agent answers {one['op']}: {one['prompt']}" for one in found.get("missing", [])]
+    if found["result"] is not None:
+        out.append(f"result: {text(found['result'])}")
+    held = " · ".join(f"{h['name']} {h['type']} {h['size']}" + (f", {h['errors']} errors" if h["errors"] else "")
+                      for h in found["held"])
+    if held:
+        out.append(f"held: {held}")
+    out.append(f"the run is {found['state']}" + (f": {found['error']}" if found.get("error") else ""))
+    return "\n".join(out)
