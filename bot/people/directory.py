@@ -28,7 +28,7 @@ def settle(tx: Transaction, settings: Settings) -> None:
 def read(tx: Transaction, settings: Settings, now: datetime) -> World:
     """The world as it is now; what belongs to one job (its names, its customer) is added by `for_job`."""
     last = inbox.last_of_each(tx)
-    found = people.people(tx)
+    found = tuple(replace(p, identities={**p.identities, "web": p.email}) for p in people.people(tx))
     return World(
         now=now, people=found, roles=people.roles(tx), agents=settings.agents,
         streams={name: replace(s.spec, last=last.get(name)) for name, s in settings.streams.items()},
