@@ -1,0 +1,134 @@
+"""Checks what the product stands on, and says what to do about each fault."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from bot.cli import FINE, SURROUNDINGS
+from bot.config import Settings, load
+from bot.domain.errors import Misconfigured, OpError
+
+Check = tuple[str, Callable[[Settings], Awaitable[str]]]
+
+
+class Fault(Exception):
+    """What is wrong, and after a line break what to do."""
+
+
+async def examine_all(as_json: bool) -> int:
+    """Runs every check; 0 where all is well, 3 where something is not."""
+    found: list[dict[str, str | bool]] = []
+    try:
+        settings = load()
+    except Misconfigured as fault:
+        found.append({"check": "settings", "fine": False, "says": str(fault)})
+        settings = None
+    if settings is not None:
+        found.append({"check": "settings", "fine": True, "says": str(settings.path or "none; the defaults hold")})
+        for name, check in CHECKS:
+            try:
+                found.append({"check": name, "fine": True, "says": await check(settings)})
+            except (Fault, Misconfigured) as fault:
+                found.append({"check": name, "fine": False, "says": str(fault)})
+            except Exception as fault:  # a check that breaks is a fault found
+                found.append({"check": name, "fine": False, "says": f"{type(fault).__name__}: {fault}"})
+    if as_json:
+        print(json.dumps(found, ensure_ascii=False, indent=1))
+    else:
+        for one in found:
+            print(f"{'✓' if one['fine'] else '✗'} {one['check']:<10} {str(one['says']).replace(chr(10), chr(10) + ' ' * 13)}")
+    return FINE if all(one["fine"] for one in found) else SURROUNDINGS
+
+
+async def _database(settings: Settings) -> str:
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from store.transaction import check
+
+    if settings.database.startswith("sqlite:///") and not Path(settings.database[10:]).exists():
+        return f"{settings.database} is made at the first start"
+    try:
+        behind = await asyncio.to_thread(check, settings.database)
+    except SQLAlchemyError as fault:
+        raise Fault(f"{_shown(settings.database)} does not answer: {str(fault).splitlines()[0]}\n"
+                    "set WAITON_DATABASE_URL, or start the server that it names") from None
+    if behind is not None:
+        raise Fault(f"the tables are of another release ({behind})\nrun `waiton db upgrade`")
+    return f"{_shown(settings.database)} answers and has this release's tables"
+
+
+def _shown(url: str) -> str:
+    import re
+
+    return re.sub(r"//([^:/@]+):[^@]*@", r"//\1:…@", url)
+
+
+async def _files(settings: Settings) -> str:
+    folder = settings.files
+    base = folder if folder.exists() else next(p for p in folder.absolute().parents if p.exists())
+    if not os.access(base, os.W_OK):
+        raise Fault(f"{folder} cannot be written\nset `files` in [workspace], or change the folder's rights")
+    return f"{folder} can be written"
+
+
+async def _sandbox(settings: Settings) -> str:
+    from bot.runtime.sandbox import Sandbox
+
+    box = Sandbox(workers=1)
+    try:
+        if await box.cel("1 + 1", {}) != 2 or await box.jq("1 + 1", None, {}) != 2:
+            raise Fault("CEL or jq gave a wrong sum")
+    except OpError as fault:
+        raise Fault(f"CEL and jq do not run in a process of their own: {fault}") from None
+    finally:
+        await box.aclose()
+    return "CEL and jq run in processes of their own"
+
+
+async def _tools(settings: Settings) -> str:
+    from bot.runtime.toolbox import configured_tools
+
+    tools = configured_tools(settings)
+    return ", ".join(tools.tools) or "none; [tools.NAME] in the settings adds one"
+
+
+async def _people(settings: Settings) -> str:
+    from bot.people.offline import surroundings
+
+    _, world = surroundings()
+    for role, members in world.roles.items():
+        for email in members:
+            if world.person(email) is None:
+                raise Fault(f"the role `{role}` names {email}, who is nobody here\n"
+                            f'add [people."{email}"] to the settings, or `waiton people add {email}`')
+    return ", ".join(p.email for p in world.people) or "nobody yet; the first start adds you"
+
+
+async def _clock(settings: Settings) -> str:
+    from bot.language.durations import zone
+    from bot.runtime.clock import SystemClock
+
+    now = SystemClock().now()
+    if now.year < 2026:
+        raise Fault(f"this machine thinks it is {now:%d %b %Y}\nset its clock")
+    return f"{now.astimezone(zone(settings.workspace)):%a %d %b %Y %H:%M} in {settings.workspace.timezone}"
+
+
+async def _web(settings: Settings) -> str:
+    import socket
+
+    with socket.socket() as probe:
+        probe.settimeout(0.5)
+        if probe.connect_ex((settings.host, settings.port)) == 0:
+            return f"something listens on {settings.host}:{settings.port}: the server, if you started it"
+    return f"{settings.host}:{settings.port} is free"
+
+
+CHECKS: tuple[Check, ...] = (
+    ("database", _database), ("files", _files), ("sandbox", _sandbox), ("tools", _tools), ("people", _people),
+    ("clock", _clock), ("web", _web),
+)
