@@ -11,11 +11,15 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from bot.domain.errors import Misconfigured, WaitonError
+from bot.exits import FINE, REFUSED, SURROUNDINGS
 
-FINE, OTHERWISE, REFUSED, SURROUNDINGS = 0, 1, 2, 3
-
-app = typer.Typer(add_completion=False, no_args_is_help=False, pretty_exceptions_enable=False, rich_markup_mode=None,
-                  help="Runs scripts in team chat: asks people, waits for evidence, keeps the plan and the record as one list.")
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Runs scripts in team chat: asks people, waits for evidence, keeps the plan and the record as one list.",
+)
 people_app = typer.Typer(no_args_is_help=False, help="Who is here.")
 token_app = typer.Typer(help="Bearer tokens of the API.")
 db_app = typer.Typer(help="The database.")
@@ -75,11 +79,11 @@ def _print(found: Any) -> None:
     print(json.dumps(found, ensure_ascii=False, indent=1, default=str))
 
 
-# --- scripts -----------------------------------------------------------------------------------------------------------
+# --- scripts --------------------------------------------------------------------------------------------------------
 @app.command()
 def check(file: File, as_json: Json = False) -> None:
     """Says every problem of a script, or its pre-flight card. Nothing starts."""
-    from bot.people.offline import surroundings
+    from bot.offline import surroundings
 
     catalog, world = surroundings()
     from bot.language.script import examine
@@ -88,8 +92,11 @@ def check(file: File, as_json: Json = False) -> None:
     if as_json:
         from bot.rehearse.lines import timed
 
-        _print({"refused": seen.reports()} if seen.refused else
-               {"preflight": timed(dict(seen.preflight), world), "notes": [note.message for note in seen.notes]})
+        _print(
+            {"refused": seen.reports()}
+            if seen.refused
+            else {"preflight": timed(dict(seen.preflight), world), "notes": [note.message for note in seen.notes]}
+        )
     elif seen.refused:
         print(seen.rendered(), file=sys.stderr)
     else:
@@ -100,14 +107,16 @@ def check(file: File, as_json: Json = False) -> None:
 
 
 @app.command()
-def show(target: Annotated[str, typer.Argument(help="A script's file, - or a run's id.")],
-         as_: Annotated[str, typer.Option("--as", help="markdown, json, card or mermaid")] = "") -> None:
+def show(
+    target: Annotated[str, typer.Argument(help="A script's file, - or a run's id.")],
+    as_: Annotated[str, typer.Option("--as", help="markdown, json, card or mermaid")] = "",
+) -> None:
     """Prints a script from either surface as the other, or a run as it stands."""
     if target != "-" and not Path(target).exists():
         from bot.terminal import show_run
 
         raise SystemExit(asyncio.run(show_run(target, as_ or "card")))
-    from bot.people.offline import surroundings
+    from bot.offline import surroundings
 
     catalog, world = surroundings()
     from bot.language.read import read
@@ -130,7 +139,8 @@ def rehearse(
     coverage: Annotated[bool, typer.Option("--coverage", help="List what the scenario did not reach.")] = False,
 ) -> None:
     """Runs a script in virtual time, with the world of a scenario. Nothing is sent."""
-    from bot.rehearse.rehearse import covered, rehearse as play, walked
+    from bot.rehearse.rehearse import covered, walked
+    from bot.rehearse.rehearse import rehearse as play
     from bot.rehearse.scenario import WrongScenario, load
 
     try:
@@ -187,7 +197,7 @@ def _value(text: str) -> Any:
         return text
 
 
-# --- what is there -----------------------------------------------------------------------------------------------------
+# --- what is there --------------------------------------------------------------------------------------------------
 @app.command()
 def runs(
     verb: Annotated[str | None, typer.Argument(help="cancel, pause, resume or retry")] = None,
@@ -233,11 +243,14 @@ def answer(
 @app.command()
 def tools(as_json: Json = False) -> None:
     """The tools that scripts can call."""
-    from bot.people.offline import surroundings
+    from bot.offline import surroundings
 
     catalog, _ = surroundings()
-    found = [{"name": s.name, "summary": s.summary, "read_only": s.read_only, "idempotent": s.idempotent,
-              "input": s.schema} for s in catalog.ops.values() if s.tool]
+    found = [
+        {"name": s.name, "summary": s.summary, "read_only": s.read_only, "idempotent": s.idempotent, "input": s.schema}
+        for s in catalog.ops.values()
+        if s.tool
+    ]
     if as_json:
         _print(found)
     for tool in found if not as_json else []:
@@ -255,9 +268,12 @@ def list_people(context: typer.Context, as_json: Json = False) -> None:
 
 
 @people_app.command("add")
-def add_person(email: str, name: Annotated[str | None, typer.Option()] = None,
-               timezone: Annotated[str | None, typer.Option()] = None,
-               role: Annotated[list[str] | None, typer.Option(help="A role they hold.")] = None) -> None:
+def add_person(
+    email: str,
+    name: Annotated[str | None, typer.Option()] = None,
+    timezone: Annotated[str | None, typer.Option()] = None,
+    role: Annotated[list[str] | None, typer.Option(help="A role they hold.")] = None,
+) -> None:
     """Adds a person, or changes their name, zone and roles."""
     from bot.terminal import add_person as added
 
@@ -281,18 +297,25 @@ def login(email: str) -> None:
 
 
 @token_app.command("create")
-def create_token(email: str, name: Annotated[str | None, typer.Option()] = None,
-                 days: Annotated[int | None, typer.Option(help="It ends after so many days.")] = None) -> None:
+def create_token(
+    email: str,
+    name: Annotated[str | None, typer.Option()] = None,
+    days: Annotated[int | None, typer.Option(help="It ends after so many days.")] = None,
+) -> None:
     """Makes a bearer token for the API; it is shown once, alone on the last line."""
     from bot.terminal import make_token
 
     raise SystemExit(asyncio.run(make_token(email, name, days)))
 
 
-# --- operations --------------------------------------------------------------------------------------------------------
+# --- operations -----------------------------------------------------------------------------------------------------
 @app.command()
-def serve(demo: Annotated[bool, typer.Option("--demo", help="Write the example workspace's settings if there are none.")] = False,
-          role: Annotated[str, typer.Option(help="web, worker or all")] = "all") -> None:
+def serve(
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Write the example workspace's settings if there are none.")
+    ] = False,
+    role: Annotated[str, typer.Option(help="web, worker or all")] = "all",
+) -> None:
     """Runs the web room and the workers in one process. The same as `waiton` alone."""
     from bot.server.serve import serve as run_server
 

@@ -19,14 +19,43 @@ from bot.language.problems import did_you_mean, nearest
 
 DEFAULT_DATABASE = "sqlite:///.waiton/waiton.db"
 SECTIONS: dict[str, tuple[str, ...] | None] = {
-    "workspace": ("name", "timezone", "working_hours", "holidays", "ask_window", "approval_window", "files", "fanout", "cards",
-                  "reminders", "quiet_hours", "retention"),
-    "people": None, "roles": None, "streams": None, "tools": None, "agents": None,
+    "workspace": (
+        "name",
+        "timezone",
+        "working_hours",
+        "holidays",
+        "ask_window",
+        "approval_window",
+        "files",
+        "fanout",
+        "cards",
+        "reminders",
+        "quiet_hours",
+        "retention",
+    ),
+    "people": None,
+    "roles": None,
+    "streams": None,
+    "tools": None,
+    "agents": None,
     "policy": ("approve", "paste", "use", "agent_runs", "admins", "max_cost", "owner_may_approve"),
 }
 PERSON = ("name", "timezone", "slack", "telegram", "line")
 STREAM = ("secret", "kind", "id", "from", "text", "schema", "scope", "heartbeat")
-TOOL = ("http", "python", "command", "url", "input", "output", "idempotent", "read_only", "destructive", "timeout", "summary", "demo")
+TOOL = (
+    "http",
+    "python",
+    "command",
+    "url",
+    "input",
+    "output",
+    "idempotent",
+    "read_only",
+    "destructive",
+    "timeout",
+    "summary",
+    "demo",
+)
 AGENT = ("model", "prompt", "tools", "default")
 KINDS = ("standard-webhooks", "github", "stripe", "bearer", "none")
 
@@ -64,7 +93,9 @@ class Settings:
 
     @property
     def url(self) -> str:
-        return (self.public_url or f"http://{'localhost' if self.host in ('0.0.0.0', '::') else self.host}:{self.port}").rstrip("/")
+        return (
+            self.public_url or f"http://{'localhost' if self.host in ('0.0.0.0', '::') else self.host}:{self.port}"
+        ).rstrip("/")
 
 
 def load(environment: Mapping[str, str] | None = None) -> Settings:
@@ -89,15 +120,23 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
     work = raw.get("workspace", {})
     base = path.parent if path is not None else Path()
     return Settings(
-        database=database, host=env.get("WAITON_HOST", "127.0.0.1"), port=_port(env.get("WAITON_PORT", "8484")),
-        public_url=env.get("WAITON_PUBLIC_URL"), secret_key=_secret(env, "WAITON_SECRET_KEY"), path=path,
-        workspace=_workspace(work, where), files=_files(work, base),
+        database=database,
+        host=env.get("WAITON_HOST", "127.0.0.1"),
+        port=_port(env.get("WAITON_PORT", "8484")),
+        public_url=env.get("WAITON_PUBLIC_URL"),
+        secret_key=_secret(env, "WAITON_SECRET_KEY"),
+        path=path,
+        workspace=_workspace(work, where),
+        files=_files(work, base),
         people=tuple(_person(email, p, where) for email, p in raw.get("people", {}).items()),
-        roles={name: tuple(_texts(members, f"{where}, [roles] {name}")) for name, members in raw.get("roles", {}).items()},
+        roles={
+            name: tuple(_texts(members, f"{where}, [roles] {name}")) for name, members in raw.get("roles", {}).items()
+        },
         streams={name: _stream(name, s, env, where) for name, s in raw.get("streams", {}).items()},
         tools={name: _tool(name, t, where) for name, t in raw.get("tools", {}).items()},
         agents=tuple(_agent(name, a, where) for name, a in raw.get("agents", {}).items()),
-        policy=_policy(raw.get("policy", {}), where), channels=_channels(env),
+        policy=_policy(raw.get("policy", {}), where),
+        channels=_channels(env),
     )
 
 
@@ -162,14 +201,19 @@ def _workspace(raw: Mapping[str, Any], where: str) -> Workspace:
 
     from bot.language import durations
 
-    values: dict[str, Any] = {k: raw[k] for k in ("name", "timezone", "working_hours", "ask_window", "approval_window",
-                                                  "fanout", "quiet_hours") if k in raw}
+    values: dict[str, Any] = {
+        k: raw[k]
+        for k in ("name", "timezone", "working_hours", "ask_window", "approval_window", "fanout", "quiet_hours")
+        if k in raw
+    }
     if "timezone" in values:
         try:
             ZoneInfo(str(values["timezone"]))
         except Exception:
-            raise Misconfigured(f"{where}, [workspace] timezone: there is no zone `{values['timezone']}`; "
-                                "write one such as `Europe/Berlin`") from None
+            raise Misconfigured(
+                f"{where}, [workspace] timezone: there is no zone `{values['timezone']}`; "
+                "write one such as `Europe/Berlin`"
+            ) from None
     for key in ("ask_window", "approval_window"):
         if key in values and durations.parse(str(values[key])) is None:
             raise Misconfigured(f"{where}, [workspace] {key}: `{values[key]}` is no duration such as `14d`")
@@ -189,10 +233,14 @@ def _holidays(given: Any, where: str) -> frozenset[str]:
     country, _, part = str(given).partition("-")
     years = range(2024, 2041)
     try:
-        return frozenset(day.isoformat() for day in holidays.country_holidays(country, subdiv=part or None, years=years))
+        return frozenset(
+            day.isoformat() for day in holidays.country_holidays(country, subdiv=part or None, years=years)
+        )
     except NotImplementedError:
-        raise Misconfigured(f"{where}, [workspace] holidays: there is no region `{given}`; write one such as `DE-BE`, "
-                            "or a list of dates") from None
+        raise Misconfigured(
+            f"{where}, [workspace] holidays: there is no region `{given}`; write one such as `DE-BE`, "
+            "or a list of dates"
+        ) from None
 
 
 def _files(raw: Mapping[str, Any], base: Path) -> Path:
@@ -202,10 +250,14 @@ def _files(raw: Mapping[str, Any], base: Path) -> Path:
 
 
 def _person(email: str, raw: Any, where: str) -> Person:
-    table = _table(raw, f"{where}, [people.\"{email}\"]")
+    table = _table(raw, f'{where}, [people."{email}"]')
     _known(table, PERSON, f'{where}, [people."{email}"]')
-    return Person(email=email, name=str(table.get("name") or email.partition("@")[0]), timezone=table.get("timezone"),
-                  identities={c: str(table[c]) for c in ("slack", "telegram", "line") if c in table})
+    return Person(
+        email=email,
+        name=str(table.get("name") or email.partition("@")[0]),
+        timezone=table.get("timezone"),
+        identities={c: str(table[c]) for c in ("slack", "telegram", "line") if c in table},
+    )
 
 
 def _table(raw: Any, where: str) -> Mapping[str, Any]:
@@ -215,26 +267,29 @@ def _table(raw: Any, where: str) -> Mapping[str, Any]:
 
 
 def _stream(name: str, raw: Any, env: Mapping[str, str], where: str) -> StreamSettings:
-    table = _table(raw, f"{where}, [streams.\"{name}\"]")
+    table = _table(raw, f'{where}, [streams."{name}"]')
     here = f'{where}, [streams."{name}"]'
     _known(table, STREAM, here)
     kind = str(table.get("kind", "none" if "secret" not in table else "standard-webhooks"))
     if kind not in KINDS:
-        raise Misconfigured(f"{here}: kind `{kind}` is not known; " + (did_you_mean(nearest(kind, KINDS)) or f"there are {', '.join(KINDS)}"))
+        raise Misconfigured(
+            f"{here}: kind `{kind}` is not known; "
+            + (did_you_mean(nearest(kind, KINDS)) or f"there are {', '.join(KINDS)}")
+        )
     secret = table.get("secret")
     if secret is not None:
         source, _, variable = str(secret).partition(":")
         if source != "env" or not variable:
-            raise Misconfigured(f"{here}: a secret is never in the settings; write `secret = \"env:NAME\"`")
+            raise Misconfigured(f'{here}: a secret is never in the settings; write `secret = "env:NAME"`')
         secret = _secret(env, variable)
         if secret is None:
             raise Misconfigured(f"{here}: the environment variable {variable} is not set")
     if kind != "none" and secret is None:
         raise Misconfigured(f"{here}: kind `{kind}` needs a `secret`")
-    from bot.runtime.tools import short_schema
-
     spec = StreamSpec(name=name, schema=short_schema(table.get("schema")), scope=table.get("scope", "workspace"))
-    return StreamSettings(spec=spec, kind=kind, secret=secret, id=table.get("id"), sender=table.get("from"), text=table.get("text"))
+    return StreamSettings(
+        spec=spec, kind=kind, secret=secret, id=table.get("id"), sender=table.get("from"), text=table.get("text")
+    )
 
 
 def _tool(name: str, raw: Any, where: str) -> Mapping[str, Any]:
@@ -248,8 +303,13 @@ def _tool(name: str, raw: Any, where: str) -> Mapping[str, Any]:
 def _agent(name: str, raw: Any, where: str) -> Agent:
     table = _table(raw, f"{where}, [agents.{name}]")
     _known(table, AGENT, f"{where}, [agents.{name}]")
-    return Agent(name=name, model=table.get("model"), prompt=table.get("prompt", ""), tools=tuple(table.get("tools", ())),
-                 default=bool(table.get("default")))
+    return Agent(
+        name=name,
+        model=table.get("model"),
+        prompt=table.get("prompt", ""),
+        tools=tuple(table.get("tools", ())),
+        default=bool(table.get("default")),
+    )
 
 
 def _policy(raw: Mapping[str, Any], where: str) -> Policy:
@@ -258,8 +318,11 @@ def _policy(raw: Mapping[str, Any], where: str) -> Policy:
         raise Misconfigured(f"{where}, [policy] approve must be a table of tool → role")
     return Policy(
         approve={k: (v or None) for k, v in approve.items()} if approve is not None else None,
-        use=dict(raw.get("use", {})), paste=tuple(raw["paste"]) if isinstance(raw.get("paste"), list) else raw.get("paste", "members"),
-        admins=tuple(raw.get("admins", ())), max_cost=raw.get("max_cost"), owner_may_approve=bool(raw.get("owner_may_approve")),
+        use=dict(raw.get("use", {})),
+        paste=tuple(raw["paste"]) if isinstance(raw.get("paste"), list) else raw.get("paste", "members"),
+        admins=tuple(raw.get("admins", ())),
+        max_cost=raw.get("max_cost"),
+        owner_may_approve=bool(raw.get("owner_may_approve")),
     )
 
 
@@ -267,6 +330,14 @@ def _channels(env: Mapping[str, str]) -> frozenset[str]:
     """Which channels are on. The adapters of Slack, Telegram and LINE are not there yet, whatever is set."""
     del env
     return frozenset({"web"})
+
+
+def short_schema(given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """A JSON Schema, or the short form of the settings (`{ service = "string" }`)."""
+    if given is None or "$ref" in given or (isinstance(given.get("type"), str) and "properties" in given):
+        return given
+    properties = {k: {"type": v} if isinstance(v, str) else v for k, v in given.items()}
+    return {"type": "object", "properties": properties, "required": list(properties)}
 
 
 EXAMPLE = """\

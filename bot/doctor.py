@@ -8,9 +8,9 @@ import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from bot.cli import FINE, SURROUNDINGS
 from bot.config import Settings, load
 from bot.domain.errors import Misconfigured, OpError
+from bot.exits import FINE, SURROUNDINGS
 
 Check = tuple[str, Callable[[Settings], Awaitable[str]]]
 
@@ -40,7 +40,8 @@ async def examine_all(as_json: bool) -> int:
         print(json.dumps(found, ensure_ascii=False, indent=1))
     else:
         for one in found:
-            print(f"{'✓' if one['fine'] else '✗'} {one['check']:<10} {str(one['says']).replace(chr(10), chr(10) + ' ' * 13)}")
+            said = str(one["says"]).replace("\n", "\n" + " " * 13)
+            print(f"{'✓' if one['fine'] else '✗'} {one['check']:<10} {said}")
     return FINE if all(one["fine"] for one in found) else SURROUNDINGS
 
 
@@ -54,8 +55,10 @@ async def _database(settings: Settings) -> str:
     try:
         behind = await asyncio.to_thread(check, settings.database)
     except SQLAlchemyError as fault:
-        raise Fault(f"{_shown(settings.database)} does not answer: {str(fault).splitlines()[0]}\n"
-                    "set WAITON_DATABASE_URL, or start the server that it names") from None
+        raise Fault(
+            f"{_shown(settings.database)} does not answer: {str(fault).splitlines()[0]}\n"
+            "set WAITON_DATABASE_URL, or start the server that it names"
+        ) from None
     if behind is not None:
         raise Fault(f"the tables are of another release ({behind})\nrun `waiton db upgrade`")
     return f"{_shown(settings.database)} answers and has this release's tables"
@@ -97,14 +100,16 @@ async def _tools(settings: Settings) -> str:
 
 
 async def _people(settings: Settings) -> str:
-    from bot.people.offline import surroundings
+    from bot.offline import surroundings
 
     _, world = surroundings()
     for role, members in world.roles.items():
         for email in members:
             if world.person(email) is None:
-                raise Fault(f"the role `{role}` names {email}, who is nobody here\n"
-                            f'add [people."{email}"] to the settings, or `waiton people add {email}`')
+                raise Fault(
+                    f"the role `{role}` names {email}, who is nobody here\n"
+                    f'add [people."{email}"] to the settings, or `waiton people add {email}`'
+                )
     return ", ".join(p.email for p in world.people) or "nobody yet; the first start adds you"
 
 
@@ -129,6 +134,11 @@ async def _web(settings: Settings) -> str:
 
 
 CHECKS: tuple[Check, ...] = (
-    ("database", _database), ("files", _files), ("sandbox", _sandbox), ("tools", _tools), ("people", _people),
-    ("clock", _clock), ("web", _web),
+    ("database", _database),
+    ("files", _files),
+    ("sandbox", _sandbox),
+    ("tools", _tools),
+    ("people", _people),
+    ("clock", _clock),
+    ("web", _web),
 )

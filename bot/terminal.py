@@ -12,12 +12,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from bot.cli import FINE, OTHERWISE, REFUSED
 from bot.config import load
 from bot.domain.errors import WaitonError
 from bot.domain.record import OpRow, RunRow
 from bot.domain.values import text
 from bot.engine import tenses, words
+from bot.exits import FINE, OTHERWISE, REFUSED
 from bot.people import directory
 from bot.rehearse.lines import told
 from bot.runtime import report
@@ -59,7 +59,7 @@ async def acting(desk: Desk, as_: str | None) -> str:
     return person.email
 
 
-# --- a run at this terminal --------------------------------------------------------------------------------------------
+# --- a run at this terminal -----------------------------------------------------------------------------------------
 async def run_here(script: bytes, inputs: dict[str, Any], as_: str | None, *, detach: bool) -> int:
     """Runs a script, asking at the prompt what is asked of this person."""
     async with product(here=not detach) as one:
@@ -167,7 +167,13 @@ class _Screen:
             if not row.open and row.path not in self._ended and row.place in by_place:
                 self._ended.add(row.path)
                 mark = {"done": "✓", "failed": "✗", "missed": "✗"}.get(row.state, "–")
-                why = f": {row.error}" if row.error else f" → {_short(row.value)}" if row.has_value and row.op != "say" else ""
+                why = (
+                    f": {row.error}"
+                    if row.error
+                    else f" → {_short(row.value)}"
+                    if row.has_value and row.op != "say"
+                    else ""
+                )
                 print(f"{mark} {row.path:<8} {told(by_place[row.place])}{why}")
         line = tenses.line(rows, world, self.one.clock.now(), reader=self.me)
         if line != self._line and line is not None and run.ended is None:
@@ -190,7 +196,9 @@ class _Screen:
 
     def _prompt(self, fields: list[dict[str, Any]]) -> None:
         left = [f for f in fields if f["name"] not in self._form]
-        print(f"  {left[0].get('label') or left[0]['name']} ({left[0]['type']})> " if left else "  > ", end="", flush=True)
+        print(
+            f"  {left[0].get('label') or left[0]['name']} ({left[0]['type']})> " if left else "  > ", end="", flush=True
+        )
 
     async def typed(self, line: str) -> None:
         """One line typed at the prompt."""
@@ -254,7 +262,7 @@ def _short(value: Any) -> str:
     return said if len(said) <= 60 else said[:59] + "…"
 
 
-# --- a word to other runs ----------------------------------------------------------------------------------------------
+# --- a word to other runs -------------------------------------------------------------------------------------------
 async def show_run(run_id: str, as_: str) -> int:
     """A run as it stands: as its card (three tenses), as JSON, or its plan on a surface."""
     async with product() as one:
@@ -285,16 +293,31 @@ async def list_runs(state: str | None, as_json: bool) -> int:
     async with product() as one:
         found = await one.desk.find_runs(state=state)
         if as_json:
-            print(json.dumps([{"id": r.id, "job": r.job, "owner": r.owner, "state": report.state_of(r),
-                               "created": r.created.isoformat(), "ended": r.ended.isoformat() if r.ended else None,
-                               "error": r.data.get("error")} for r in found], indent=1))
+            print(
+                json.dumps(
+                    [
+                        {
+                            "id": r.id,
+                            "job": r.job,
+                            "owner": r.owner,
+                            "state": report.state_of(r),
+                            "created": r.created.isoformat(),
+                            "ended": r.ended.isoformat() if r.ended else None,
+                            "error": r.data.get("error"),
+                        }
+                        for r in found
+                    ],
+                    indent=1,
+                )
+            )
             return FINE
         world = await one.desk.world()
         for run in found:
             pending = await one.committer.read(lambda tx, r=run: ops.StoredRows(tx, r.id, r.job).pending())
             line = tenses.line(pending, world, one.clock.now()) if run.ended is None else run.data.get("error")
-            print(f"{run.id}  {words.clock(run.created, world, one.clock.now()):>12}  {report.state_of(run):<9} {run.owner}"
-                  + (f"  {line}" if line else ""))
+            since = words.clock(run.created, world, one.clock.now())
+            said = f"  {line}" if line else ""
+            print(f"{run.id}  {since:>12}  {report.state_of(run):<9} {run.owner}{said}")
         if not found:
             print("no runs yet; `waiton run FILE` starts one")
         return FINE
@@ -305,15 +328,32 @@ async def list_inbox(as_: str | None, as_json: bool) -> int:
         me = await acting(one.desk, as_)
         rows = await one.committer.read(lambda tx: outbox.find(tx, to=me, open_cards=True))
         if as_json:
-            print(json.dumps([{"run": r["run"], "op": r["path"], "kind": r["kind"], "since": r["at"].isoformat(),
-                               "title": r["card"].get("title"), "text": r["card"].get("text"),
-                               "choices": r["card"].get("buttons")} for r in rows], ensure_ascii=False, indent=1))
+            print(
+                json.dumps(
+                    [
+                        {
+                            "run": r["run"],
+                            "op": r["path"],
+                            "kind": r["kind"],
+                            "since": r["at"].isoformat(),
+                            "title": r["card"].get("title"),
+                            "text": r["card"].get("text"),
+                            "choices": r["card"].get("buttons"),
+                        }
+                        for r in rows
+                    ],
+                    ensure_ascii=False,
+                    indent=1,
+                )
+            )
             return FINE
         world = await one.desk.world()
         for row in rows:
             card = row["card"]
-            print(f"{row['run']}  {row['path']:<8} since {words.clock(row['at'], world, one.clock.now())}: "
-                  f"{card.get('title') or ''} {_short(card.get('text', ''))}  [{'] ['.join(card.get('buttons') or [])}]")
+            print(
+                f"{row['run']}  {row['path']:<8} since {words.clock(row['at'], world, one.clock.now())}: "
+                f"{card.get('title') or ''} {_short(card.get('text', ''))}  [{'] ['.join(card.get('buttons') or [])}]"
+            )
         if not rows:
             print("nothing waits on you")
         return FINE
@@ -333,12 +373,19 @@ async def edit_run(run_id: str, edit: dict[str, Any], as_: str | None, why: str 
         return FINE if said.accepted else REFUSED
 
 
-# --- people ------------------------------------------------------------------------------------------------------------
+# --- people ---------------------------------------------------------------------------------------------------------
 async def list_people(as_json: bool) -> int:
     async with product() as one:
         world = await one.desk.world()
-        found = [{"email": p.email, "name": p.name, "timezone": p.timezone,
-                  "roles": [r for r, members in world.roles.items() if p.email in members]} for p in world.people]
+        found = [
+            {
+                "email": p.email,
+                "name": p.name,
+                "timezone": p.timezone,
+                "roles": [r for r, members in world.roles.items() if p.email in members],
+            }
+            for p in world.people
+        ]
         if as_json:
             print(json.dumps(found, ensure_ascii=False, indent=1))
         for person in found if not as_json else []:

@@ -27,8 +27,8 @@ from bot.runtime.leases import LASTS, RENEWED_S, new_holder, run_lease
 from bot.runtime.outbox import Outbox
 from bot.runtime.performer import Performer
 from bot.runtime.sandbox import Sandbox
-from bot.runtime.tools import Tools
 from bot.runtime.toolbox import configured_tools
+from bot.runtime.tools import Tools
 from store import leases, people, runs, waits
 from store.dialect import Transaction
 from store.transaction import Database, upgrade
@@ -43,8 +43,16 @@ DUE_AT_ONCE = 100
 class Product:
     """One process: what it is built of, started and stopped in order."""
 
-    def __init__(self, settings: Settings, *, clock: Clock | None = None, database: Database | None = None,
-                 files: Any = None, tools: Tools | None = None, guest: bool = False) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        clock: Clock | None = None,
+        database: Database | None = None,
+        files: Any = None,
+        tools: Tools | None = None,
+        guest: bool = False,
+    ) -> None:
         self.settings = settings
         self.guest = guest
         """Another process may serve this database: this one works on its own run at most."""
@@ -63,8 +71,15 @@ class Product:
         self.committer = Committer(self.db, self.site, self._committed)
         self.sandbox = Sandbox()
         self.holder = new_holder()
-        self.performer = Performer(self.committer, self.clock, self.sandbox, self.tools, files or FolderFiles(settings.files),
-                                   self.holder, "" if guest else None)
+        self.performer = Performer(
+            self.committer,
+            self.clock,
+            self.sandbox,
+            self.tools,
+            files or FolderFiles(settings.files),
+            self.holder,
+            "" if guest else None,
+        )
         self.inbox = Inbox(self.committer, self.clock, self.sandbox)
         self.outbox = Outbox(self.committer, self.clock, {}, self._route)
         self.waker = Waker(self.clock, self.sweep)
@@ -181,6 +196,7 @@ class Product:
 
     async def _nudge(self) -> None:
         """A guest in another process's database says that it has written."""
+
         def write(tx: Transaction) -> None:
             leases.nudge(tx, secrets.token_hex(6))
 

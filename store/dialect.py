@@ -29,9 +29,13 @@ def engine_for(url: str, *, readers: int = 4) -> sa.Engine:
     if url.startswith("sqlite"):
         memory = ":memory:" in url or url in ("sqlite://", "sqlite:///")
         engine = sa.create_engine(
-            url, paramstyle="named",
-            **({"poolclass": sa.StaticPool, "connect_args": {"check_same_thread": False}} if memory
-               else {"pool_size": readers + 1, "max_overflow": 4, "connect_args": {"check_same_thread": False}}),
+            url,
+            paramstyle="named",
+            **(
+                {"poolclass": sa.StaticPool, "connect_args": {"check_same_thread": False}}
+                if memory
+                else {"pool_size": readers + 1, "max_overflow": 4, "connect_args": {"check_same_thread": False}}
+            ),
         )
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
@@ -42,8 +46,14 @@ def engine_for(url: str, *, readers: int = 4) -> sa.Engine:
 def _prepare_sqlite(connection: Any, _: Any) -> None:
     connection.isolation_level = None
     cursor = connection.cursor()
-    for pragma in ("journal_mode=wal", "synchronous=full", "busy_timeout=10000", "foreign_keys=on",
-                   "cache_size=-65536", "temp_store=memory"):
+    for pragma in (
+        "journal_mode=wal",
+        "synchronous=full",
+        "busy_timeout=10000",
+        "foreign_keys=on",
+        "cache_size=-65536",
+        "temp_store=memory",
+    ):
         cursor.execute(f"pragma {pragma}")
     cursor.close()
 

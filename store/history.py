@@ -16,16 +16,31 @@ from store.dialect import Statement, Transaction, b, instant, micros
 from store.tables import binding, history
 
 _ADD = Statement(sa.insert(history).values({c.name: b(c.name) for c in history.c}))
-_OF_RUN = Statement(sa.select(history.c.n, history.c.at, history.c.what, history.c.path, history.c.by, history.c.data,
-                              history.c.hash)
-                    .where(history.c.ws == b("ws"), history.c.run == b("run")).order_by(history.c.n))
-_BIND = Statement(lambda insert: insert(binding).values({c.name: b(c.name) for c in binding.c}).on_conflict_do_update(
-    index_elements=["ws", "job", "name"],
-    set_={n: b(n) for n in ("value", "type", "size", "errors", "at", "run")}))
-_BINDINGS = Statement(sa.select(binding.c.name, binding.c.value, binding.c.type, binding.c.size, binding.c.errors, binding.c.at)
-                      .where(binding.c.ws == b("ws"), binding.c.job == b("job")).order_by(binding.c.at, binding.c.name))
-_HELD = Statement(sa.select(binding.c.name, binding.c.type, binding.c.size, binding.c.errors)
-                  .where(binding.c.ws == b("ws"), binding.c.job == b("job")).order_by(binding.c.at, binding.c.name))
+_OF_RUN = Statement(
+    sa.select(history.c.n, history.c.at, history.c.what, history.c.path, history.c.by, history.c.data, history.c.hash)
+    .where(history.c.ws == b("ws"), history.c.run == b("run"))
+    .order_by(history.c.n)
+)
+_BIND = Statement(
+    lambda insert: (
+        insert(binding)
+        .values({c.name: b(c.name) for c in binding.c})
+        .on_conflict_do_update(
+            index_elements=["ws", "job", "name"],
+            set_={n: b(n) for n in ("value", "type", "size", "errors", "at", "run")},
+        )
+    )
+)
+_BINDINGS = Statement(
+    sa.select(binding.c.name, binding.c.value, binding.c.type, binding.c.size, binding.c.errors, binding.c.at)
+    .where(binding.c.ws == b("ws"), binding.c.job == b("job"))
+    .order_by(binding.c.at, binding.c.name)
+)
+_HELD = Statement(
+    sa.select(binding.c.name, binding.c.type, binding.c.size, binding.c.errors)
+    .where(binding.c.ws == b("ws"), binding.c.job == b("job"))
+    .order_by(binding.c.at, binding.c.name)
+)
 
 
 def append(tx: Transaction, run: RunRow, entries: list[Entry]) -> None:
@@ -36,21 +51,43 @@ def append(tx: Transaction, run: RunRow, entries: list[Entry]) -> None:
         data = dump(dict(entry.data)) if entry.data else None
         at = micros(entry.at)
         run.hash = chained(run.hash, run.id, run.n, at, entry.what, entry.path, entry.by, data)
-        rows.append({"ws": tx.ws, "run": run.id, "n": run.n, "at": at, "what": entry.what, "path": entry.path or None,
-                     "by": entry.by, "data": data, "hash": run.hash})
+        rows.append(
+            {
+                "ws": tx.ws,
+                "run": run.id,
+                "n": run.n,
+                "at": at,
+                "what": entry.what,
+                "path": entry.path or None,
+                "by": entry.by,
+                "data": data,
+                "hash": run.hash,
+            }
+        )
     _ADD.many(tx, rows)
 
 
-def chained(before: str, run_id: str, n: int, at: int | None, what: str, path: str | None, by: str | None,
-            data: str | None) -> str:
+def chained(
+    before: str, run_id: str, n: int, at: int | None, what: str, path: str | None, by: str | None, data: str | None
+) -> str:
     """An entry's hash over everything it says and the hash before it."""
     said = json.dumps([before, run_id, n, at, what, path or None, by, data], ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def of_run(tx: Transaction, run_id: str) -> list[dict[str, Any]]:
-    return [{"n": g[0], "at": instant(g[1]), "what": g[2], "path": g[3] or "", "by": g[4], "data": load(g[5]) if g[5] else {},
-             "hash": g[6]} for g in _OF_RUN.all(tx, {"ws": tx.ws, "run": run_id})]
+    return [
+        {
+            "n": g[0],
+            "at": instant(g[1]),
+            "what": g[2],
+            "path": g[3] or "",
+            "by": g[4],
+            "data": load(g[5]) if g[5] else {},
+            "hash": g[6],
+        }
+        for g in _OF_RUN.all(tx, {"ws": tx.ws, "run": run_id})
+    ]
 
 
 def verify(tx: Transaction, run_id: str) -> int | None:
@@ -66,9 +103,20 @@ def verify(tx: Transaction, run_id: str) -> int | None:
 def bind(tx: Transaction, job: str, run_id: str, bound: list[Bound]) -> None:
     """The job's names; the latest to settle wins."""
     for one in bound:
-        _BIND.run(tx, {"ws": tx.ws, "job": job, "name": one.name, "value": values.put(tx, one.value),
-                       "type": type_of(one.value), "size": size_of(one.value), "errors": errors_in(one.value),
-                       "at": micros(one.at), "run": run_id})
+        _BIND.run(
+            tx,
+            {
+                "ws": tx.ws,
+                "job": job,
+                "name": one.name,
+                "value": values.put(tx, one.value),
+                "type": type_of(one.value),
+                "size": size_of(one.value),
+                "errors": errors_in(one.value),
+                "at": micros(one.at),
+                "run": run_id,
+            },
+        )
 
 
 def bindings(tx: Transaction, job: str) -> dict[str, Any]:
@@ -78,4 +126,6 @@ def bindings(tx: Transaction, job: str) -> dict[str, Any]:
 
 def held(tx: Transaction, job: str) -> list[dict[str, Any]]:
     """The job's names: name, type, size, errors; never the values."""
-    return [{"name": g[0], "type": g[1], "size": g[2], "errors": g[3]} for g in _HELD.all(tx, {"ws": tx.ws, "job": job})]
+    return [
+        {"name": g[0], "type": g[1], "size": g[2], "errors": g[3]} for g in _HELD.all(tx, {"ws": tx.ws, "job": job})
+    ]

@@ -14,23 +14,54 @@ from store.dialect import Statement, Transaction, b, instant, micros
 from store.ops import event_of
 from store.tables import event, taken
 
-_ADD = Statement(lambda insert: insert(event).values({c.name: b(c.name) for c in event.c if c.name != "seq"})
-                 .on_conflict_do_nothing())
+_ADD = Statement(
+    lambda insert: (
+        insert(event).values({c.name: b(c.name) for c in event.c if c.name != "seq"}).on_conflict_do_nothing()
+    )
+)
 _COLUMNS = (event.c.body, event.c.sender, event.c.conversation, event.c.at, event.c.stream, event.c.id)
-_UNROUTED = Statement(sa.select(event.c.seq, *_COLUMNS).where(event.c.routed == sa.literal_column("0"))
-                      .order_by(event.c.seq).limit(b("most")))
+_UNROUTED = Statement(
+    sa.select(event.c.seq, *_COLUMNS)
+    .where(event.c.routed == sa.literal_column("0"))
+    .order_by(event.c.seq)
+    .limit(b("most"))
+)
 _ROUTED = Statement(sa.update(event).where(event.c.seq == b("seq_")).values(routed=1))
-_ONE = Statement(sa.select(*_COLUMNS).where(event.c.ws == b("ws"), event.c.stream == b("stream"), event.c.id == b("id")))
+_ONE = Statement(
+    sa.select(*_COLUMNS).where(event.c.ws == b("ws"), event.c.stream == b("stream"), event.c.id == b("id"))
+)
 _TAKE = Statement(lambda insert: insert(taken).values({c.name: b(c.name) for c in taken.c}).on_conflict_do_nothing())
-_LAST = Statement(sa.select(event.c.stream, sa.func.max(event.c.at)).where(event.c.ws == b("ws")).group_by(event.c.stream))
+_LAST = Statement(
+    sa.select(event.c.stream, sa.func.max(event.c.at)).where(event.c.ws == b("ws")).group_by(event.c.stream)
+)
 
 
-def add(tx: Transaction, *, stream: str, ident: str, sender: str | None, conversation: str | None, at: datetime,
-        body: Any, raw: Any = None) -> bool:
+def add(
+    tx: Transaction,
+    *,
+    stream: str,
+    ident: str,
+    sender: str | None,
+    conversation: str | None,
+    at: datetime,
+    body: Any,
+    raw: Any = None,
+) -> bool:
     """Stores an event; False where it was stored before."""
-    done = _ADD.run(tx, {"ws": tx.ws, "stream": stream, "id": ident, "sender": sender, "conversation": conversation,
-                         "at": micros(at), "body": dump(body), "raw": json.dumps(raw) if raw is not None else None,
-                         "routed": 0})
+    done = _ADD.run(
+        tx,
+        {
+            "ws": tx.ws,
+            "stream": stream,
+            "id": ident,
+            "sender": sender,
+            "conversation": conversation,
+            "at": micros(at),
+            "body": dump(body),
+            "raw": json.dumps(raw) if raw is not None else None,
+            "routed": 0,
+        },
+    )
     return done.rowcount == 1
 
 

@@ -16,10 +16,35 @@ from store import values
 from store.dialect import Statement, Transaction, b, instant, micros
 from store.tables import event, op, region, run, taken, wait
 
-_OP = tuple(op.c[n] for n in ("path", "place", "region", "rank", "op", "ident", "state", "open", "own", "hot", "unclosed",
-                              "needs", "attempt", "rev", "started", "due", "ended", "by", "value", "has_value", "data"))
-_REGION = tuple(region.c[n] for n in ("path", "owner", "state", "unended", "hot", "opened", "value", "has_value", "error",
-                                      "item"))
+_OP = tuple(
+    op.c[n]
+    for n in (
+        "path",
+        "place",
+        "region",
+        "rank",
+        "op",
+        "ident",
+        "state",
+        "open",
+        "own",
+        "hot",
+        "unclosed",
+        "needs",
+        "attempt",
+        "rev",
+        "started",
+        "due",
+        "ended",
+        "by",
+        "value",
+        "has_value",
+        "data",
+    )
+)
+_REGION = tuple(
+    region.c[n] for n in ("path", "owner", "state", "unended", "hot", "opened", "value", "has_value", "error", "item")
+)
 _MINE = (op.c.ws == b("ws"), op.c.run == b("run"))
 _MY_REGION = (region.c.ws == b("ws"), region.c.run == b("run"))
 _WRITTEN = (op.c.region == b("region"),)
@@ -27,13 +52,19 @@ PENDING = ("running", "waiting", "gated", "uncertain")
 
 _BY_PATH = Statement(sa.select(*_OP).where(*_MINE, op.c.path == b("path")))
 _IN_REGION = Statement(sa.select(*_OP).where(*_MINE, *_WRITTEN).order_by(op.c.rank))
-_READY = Statement(sa.select(*_OP).where(*_MINE, *_WRITTEN, op.c.state == "planned", op.c.needs == 0, op.c.open == 1)
-                   .order_by(op.c.rank))
+_READY = Statement(
+    sa.select(*_OP)
+    .where(*_MINE, *_WRITTEN, op.c.state == "planned", op.c.needs == 0, op.c.open == 1)
+    .order_by(op.c.rank)
+)
 _ACTIVE = Statement(sa.select(*_OP).where(*_MINE, *_WRITTEN, sa.or_(op.c.own == 1, op.c.hot > 0)).order_by(op.c.rank))
-_PLANNED_AT = Statement(sa.select(*_OP).where(*_MINE, op.c.place == b("place"), op.c.state == sa.literal_column("'planned'")))
+_PLANNED_AT = Statement(
+    sa.select(*_OP).where(*_MINE, op.c.place == b("place"), op.c.state == sa.literal_column("'planned'"))
+)
 _BY_IDENT = Statement(sa.select(*_OP).where(*_MINE, op.c.ident == b("ident"), op.c.ident.is_not(None)))
-_PENDING = Statement(sa.select(*_OP).where(*_MINE, op.c.state.in_(
-    [sa.literal_column(f"'{s}'") for s in PENDING])).order_by(op.c.path))
+_PENDING = Statement(
+    sa.select(*_OP).where(*_MINE, op.c.state.in_([sa.literal_column(f"'{s}'") for s in PENDING])).order_by(op.c.path)
+)
 _SHOWING = Statement(sa.select(*_OP).where(*_MINE, op.c.op == "show", op.c.state == "done"))
 _ALL = Statement(sa.select(*_OP).where(*_MINE))
 _COUNT = Statement(sa.select(sa.func.count()).select_from(op).where(*_MINE))
@@ -47,27 +78,42 @@ _ALL_REGIONS = Statement(sa.select(*_REGION).where(*_MY_REGION))
 _OP_NAMES = [c.name for c in _OP]
 _ADD_OP = Statement(sa.insert(op).values({c.name: b(c.name) for c in op.c}))
 _PUT_OP = Statement(
-    sa.update(op).where(op.c.ws == b("ws"), op.c.run == b("run"), op.c.path == b("path"))
+    sa.update(op)
+    .where(op.c.ws == b("ws"), op.c.run == b("run"), op.c.path == b("path"))
     .values({n: b("x_" + n) for n in _OP_NAMES if n not in ("path", "place", "region", "rank")})
 )
 _ADD_REGION = Statement(sa.insert(region).values({c.name: b(c.name) for c in region.c}))
 _PUT_REGION = Statement(
-    sa.update(region).where(*_MY_REGION, region.c.path == b("path"))
-    .values(state=b("state"), unended=b("unended"), hot=b("hot"), value=b("value"), has_value=b("has_value"), error=b("error"))
+    sa.update(region)
+    .where(*_MY_REGION, region.c.path == b("path"))
+    .values(
+        state=b("state"),
+        unended=b("unended"),
+        hot=b("hot"),
+        value=b("value"),
+        has_value=b("has_value"),
+        error=b("error"),
+    )
 )
 
-_EXPECTING = Statement(sa.select(wait.c.path).where(wait.c.ws == b("ws"), wait.c.run == b("run"), wait.c.stream == b("stream")))
-_TAKER = Statement(sa.select(taken.c.path).where(taken.c.ws == b("ws"), taken.c.run == b("run"), taken.c.event == b("event")))
+_EXPECTING = Statement(
+    sa.select(wait.c.path).where(wait.c.ws == b("ws"), wait.c.run == b("run"), wait.c.stream == b("stream"))
+)
+_TAKER = Statement(
+    sa.select(taken.c.path).where(taken.c.ws == b("ws"), taken.c.run == b("run"), taken.c.event == b("event"))
+)
 _EVENTS = Statement(
     sa.select(event.c.body, event.c.sender, event.c.conversation, event.c.at, event.c.stream, event.c.id)
     .where(event.c.ws == b("ws"), event.c.stream == b("stream"), event.c.at >= b("since"), event.c.at <= b("until"))
-    .order_by(event.c.at.desc(), event.c.seq.desc()).limit(sa.literal_column("1000"))
+    .order_by(event.c.at.desc(), event.c.seq.desc())
+    .limit(sa.literal_column("1000"))
 )
 _HISTORY = Statement(
     sa.select(op.c.op, op.c.ident, op.c.path, op.c.state, op.c.value, op.c.by, op.c.ended)
     .join(run, sa.and_(run.c.ws == op.c.ws, run.c.id == op.c.run))
     .where(run.c.ws == b("ws"), run.c.job == b("job"), op.c.ended.is_not(None), op.c.open == 0)
-    .order_by(op.c.ended.desc()).limit(sa.literal_column("1000"))
+    .order_by(op.c.ended.desc())
+    .limit(sa.literal_column("1000"))
 )
 
 
@@ -116,7 +162,9 @@ class StoredRows:
     def events(self, streams: Sequence[str], key: str | None, since: datetime, until: datetime) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
         for stream in streams:
-            for got in _EVENTS.all(self.tx, {"ws": self.tx.ws, "stream": stream, "since": micros(since), "until": micros(until)}):
+            for got in _EVENTS.all(
+                self.tx, {"ws": self.tx.ws, "stream": stream, "since": micros(since), "until": micros(until)}
+            ):
                 if key is None or key in (got[1], got[2]):
                     found.append(event_of(got))
         return sorted(found, key=lambda e: e["at"], reverse=True)[:1000]
@@ -127,8 +175,18 @@ class StoredRows:
 
     def history(self) -> list[dict[str, Any]]:
         rows = _HISTORY.all(self.tx, {"ws": self.tx.ws, "job": self.job})
-        return [{"op": g[0], "id": g[1], "path": g[2], "state": g[3], "value": values.get(self.tx, g[4]), "by": g[5],
-                 "at": _iso(g[6])} for g in reversed(rows)]
+        return [
+            {
+                "op": g[0],
+                "id": g[1],
+                "path": g[2],
+                "state": g[3],
+                "value": values.get(self.tx, g[4]),
+                "by": g[5],
+                "at": _iso(g[6]),
+            }
+            for g in reversed(rows)
+        ]
 
     def by_id(self, ident: str) -> list[OpRow]:
         return [self._op(got) for got in _BY_IDENT.all(self.tx, {**self._mine, "ident": ident})]
@@ -152,22 +210,57 @@ class StoredRows:
         return [self._region(got) for got in _ALL_REGIONS.all(self.tx, self._mine)]
 
     def _op(self, g: tuple[Any, ...]) -> OpRow:
-        return OpRow(path=g[0], place=g[1], region=g[2], rank=g[3], op=g[4], id=g[5], state=g[6], open=bool(g[7]),
-                     own=bool(g[8]), hot=g[9], unclosed=g[10], needs=g[11], attempt=g[12], rev=g[13], started=instant(g[14]),
-                     due=instant(g[15]), ended=instant(g[16]), by=g[17], value=values.get(self.tx, g[18]),
-                     has_value=bool(g[19]), data=load(g[20]) if g[20] else {})
+        return OpRow(
+            path=g[0],
+            place=g[1],
+            region=g[2],
+            rank=g[3],
+            op=g[4],
+            id=g[5],
+            state=g[6],
+            open=bool(g[7]),
+            own=bool(g[8]),
+            hot=g[9],
+            unclosed=g[10],
+            needs=g[11],
+            attempt=g[12],
+            rev=g[13],
+            started=instant(g[14]),
+            due=instant(g[15]),
+            ended=instant(g[16]),
+            by=g[17],
+            value=values.get(self.tx, g[18]),
+            has_value=bool(g[19]),
+            data=load(g[20]) if g[20] else {},
+        )
 
     def _region(self, g: tuple[Any, ...]) -> RegionRow:
         opened = instant(g[5])
         assert opened is not None
-        return RegionRow(path=g[0], owner=g[1], state=g[2], unended=g[3], hot=g[4], opened=opened,
-                         value=values.get(self.tx, g[6]), has_value=bool(g[7]), error=g[8], item=values.get(self.tx, g[9]))
+        return RegionRow(
+            path=g[0],
+            owner=g[1],
+            state=g[2],
+            unended=g[3],
+            hot=g[4],
+            opened=opened,
+            value=values.get(self.tx, g[6]),
+            has_value=bool(g[7]),
+            error=g[8],
+            item=values.get(self.tx, g[9]),
+        )
 
 
 def event_of(got: tuple[Any, ...]) -> dict[str, Any]:
     """An event as the engine takes it: `{id, stream, from, conversation, at, event}`."""
-    return {"id": f"{got[4]}/{got[5]}", "event": load(got[0]), "from": got[1], "conversation": got[2], "at": _iso(got[3]),
-            "stream": got[4]}
+    return {
+        "id": f"{got[4]}/{got[5]}",
+        "event": load(got[0]),
+        "from": got[1],
+        "conversation": got[2],
+        "at": _iso(got[3]),
+        "stream": got[4],
+    }
 
 
 def _iso(stored: int) -> str:
@@ -183,21 +276,58 @@ def put_ops(tx: Transaction, run_id: str, rows: list[OpRow]) -> None:
         value = values.put(tx, row.value) if row.has_value else None
         data = dump(row.data) if row.data else None
         if row.new:
-            added.append({
-                "ws": tx.ws, "run": run_id, "path": row.path, "place": row.place, "region": row.region, "rank": row.rank,
-                "op": row.op, "ident": row.id, "state": row.state, "open": int(row.open), "own": int(row.own),
-                "hot": row.hot, "unclosed": row.unclosed, "needs": row.needs, "attempt": row.attempt, "rev": row.rev,
-                "started": micros(row.started), "due": micros(row.due), "ended": micros(row.ended), "by": row.by,
-                "value": value, "has_value": int(row.has_value), "data": data,
-            })
+            added.append(
+                {
+                    "ws": tx.ws,
+                    "run": run_id,
+                    "path": row.path,
+                    "place": row.place,
+                    "region": row.region,
+                    "rank": row.rank,
+                    "op": row.op,
+                    "ident": row.id,
+                    "state": row.state,
+                    "open": int(row.open),
+                    "own": int(row.own),
+                    "hot": row.hot,
+                    "unclosed": row.unclosed,
+                    "needs": row.needs,
+                    "attempt": row.attempt,
+                    "rev": row.rev,
+                    "started": micros(row.started),
+                    "due": micros(row.due),
+                    "ended": micros(row.ended),
+                    "by": row.by,
+                    "value": value,
+                    "has_value": int(row.has_value),
+                    "data": data,
+                }
+            )
         else:
-            changed.append({
-                "ws": tx.ws, "run": run_id, "path": row.path, "x_op": row.op, "x_ident": row.id, "x_state": row.state,
-                "x_open": int(row.open), "x_own": int(row.own), "x_hot": row.hot, "x_unclosed": row.unclosed,
-                "x_needs": row.needs, "x_attempt": row.attempt, "x_rev": row.rev, "x_started": micros(row.started),
-                "x_due": micros(row.due), "x_ended": micros(row.ended), "x_by": row.by, "x_value": value,
-                "x_has_value": int(row.has_value), "x_data": data,
-            })
+            changed.append(
+                {
+                    "ws": tx.ws,
+                    "run": run_id,
+                    "path": row.path,
+                    "x_op": row.op,
+                    "x_ident": row.id,
+                    "x_state": row.state,
+                    "x_open": int(row.open),
+                    "x_own": int(row.own),
+                    "x_hot": row.hot,
+                    "x_unclosed": row.unclosed,
+                    "x_needs": row.needs,
+                    "x_attempt": row.attempt,
+                    "x_rev": row.rev,
+                    "x_started": micros(row.started),
+                    "x_due": micros(row.due),
+                    "x_ended": micros(row.ended),
+                    "x_by": row.by,
+                    "x_value": value,
+                    "x_has_value": int(row.has_value),
+                    "x_data": data,
+                }
+            )
     _ADD_OP.many(tx, added)
     _PUT_OP.many(tx, changed)
 
@@ -205,41 +335,89 @@ def put_ops(tx: Transaction, run_id: str, rows: list[OpRow]) -> None:
 def put_regions(tx: Transaction, run_id: str, rows: list[RegionRow]) -> None:
     for row in rows:
         value = values.put(tx, row.value) if row.has_value else None
-        common = {"ws": tx.ws, "run": run_id, "path": row.path, "state": row.state, "unended": row.unended, "hot": row.hot,
-                  "value": value, "has_value": int(row.has_value), "error": row.error}
+        common = {
+            "ws": tx.ws,
+            "run": run_id,
+            "path": row.path,
+            "state": row.state,
+            "unended": row.unended,
+            "hot": row.hot,
+            "value": value,
+            "has_value": int(row.has_value),
+            "error": row.error,
+        }
         if row.new:
-            _ADD_REGION.run(tx, {**common, "owner": row.owner, "opened": micros(row.opened),
-                                 "item": values.put(tx, row.item) if row.item is not None else None})
+            _ADD_REGION.run(
+                tx,
+                {
+                    **common,
+                    "owner": row.owner,
+                    "opened": micros(row.opened),
+                    "item": values.put(tx, row.item) if row.item is not None else None,
+                },
+            )
         else:
             _PUT_REGION.run(tx, common)
 
 
 def cancel_under(tx: Transaction, run_id: str, change: CancelledUnder) -> None:
     """One set-valued change: what is open below a path is cancelled, but for what stands below one of `keep`."""
+
     def under(column: Any, path: str) -> Any:
-        return sa.or_(sa.and_(column >= path + ".", column < path + "/"), sa.and_(column >= path + "[", column < path + "\\"))
+        return sa.or_(
+            sa.and_(column >= path + ".", column < path + "/"), sa.and_(column >= path + "[", column < path + "\\")
+        )
 
     def spared(column: Any) -> Any:
-        return sa.and_(*(sa.not_(sa.or_(under(column, k), column == k)) for k in change.keep)) if change.keep else sa.true()
+        return (
+            sa.and_(*(sa.not_(sa.or_(under(column, k), column == k)) for k in change.keep))
+            if change.keep
+            else sa.true()
+        )
 
     mine = (op.c.ws == tx.ws, op.c.run == run_id)
     tx.connection.execute(
-        sa.update(op).where(*mine, op.c.open == 1, under(op.c.path, change.path), spared(op.c.path))
-        .values(state=sa.case((op.c.state.in_(("missed", "failed")), op.c.state), else_="cancelled"), open=0, own=0, hot=0,
-                unclosed=0, due=None, ended=sa.func.coalesce(op.c.ended, micros(change.at)), rev=op.c.rev + 1)
+        sa.update(op)
+        .where(*mine, op.c.open == 1, under(op.c.path, change.path), spared(op.c.path))
+        .values(
+            state=sa.case((op.c.state.in_(("missed", "failed")), op.c.state), else_="cancelled"),
+            open=0,
+            own=0,
+            hot=0,
+            unclosed=0,
+            due=None,
+            ended=sa.func.coalesce(op.c.ended, micros(change.at)),
+            rev=op.c.rev + 1,
+        )
     )
     tx.connection.execute(
-        sa.update(region).where(region.c.ws == tx.ws, region.c.run == run_id, region.c.state != "closed",
-                                under(region.c.path, change.path), spared(region.c.path))
+        sa.update(region)
+        .where(
+            region.c.ws == tx.ws,
+            region.c.run == run_id,
+            region.c.state != "closed",
+            under(region.c.path, change.path),
+            spared(region.c.path),
+        )
         .values(state="closed", unended=0, hot=0, error=sa.func.coalesce(region.c.error, "(stopped)"))
     )
     from store.tables import delivery, timer
 
     for table in (wait, timer):
-        tx.connection.execute(sa.delete(table).where(table.c.ws == tx.ws, table.c.run == run_id,
-                                                     under(table.c.path, change.path), spared(table.c.path)))
+        tx.connection.execute(
+            sa.delete(table).where(
+                table.c.ws == tx.ws, table.c.run == run_id, under(table.c.path, change.path), spared(table.c.path)
+            )
+        )
     tx.connection.execute(
-        sa.update(delivery).where(delivery.c.ws == tx.ws, delivery.c.run == run_id, delivery.c.token.is_not(None),
-                                  delivery.c.outcome.is_(None), under(delivery.c.path, change.path), spared(delivery.c.path))
+        sa.update(delivery)
+        .where(
+            delivery.c.ws == tx.ws,
+            delivery.c.run == run_id,
+            delivery.c.token.is_not(None),
+            delivery.c.outcome.is_(None),
+            under(delivery.c.path, change.path),
+            spared(delivery.c.path),
+        )
         .values(outcome="withdrawn", shown=sa.case((delivery.c.channel == "web", 1), else_=0))
     )

@@ -13,51 +13,158 @@ from bot.domain.values import dump, load
 from store.dialect import Statement, Transaction, b, instant, micros
 from store.tables import call, delivery, element
 
-_ADD = Statement(lambda insert: insert(delivery).values({c.name: b(c.name) for c in delivery.c if c.name != "seq"})
-                 .on_conflict_do_nothing())
-_DELIVERY = tuple(delivery.c[n] for n in ("seq", "id", "run", "path", "attempt", "kind", "to", "card", "at", "opens", "token",
-                                          "state", "channel", "conversation", "ref", "outcome", "shown", "error", "done"))
-_QUEUED = Statement(sa.select(*_DELIVERY).where(delivery.c.state.in_(
-    [sa.literal_column("'queued'"), sa.literal_column("'sent'")])).order_by(delivery.c.seq).limit(b("most")))
-_STALE = Statement(sa.select(*_DELIVERY).where(delivery.c.outcome.is_not(None), delivery.c.shown == sa.literal_column("0"))
-                   .order_by(delivery.c.seq).limit(b("most")))
+_ADD = Statement(
+    lambda insert: (
+        insert(delivery).values({c.name: b(c.name) for c in delivery.c if c.name != "seq"}).on_conflict_do_nothing()
+    )
+)
+_DELIVERY = tuple(
+    delivery.c[n]
+    for n in (
+        "seq",
+        "id",
+        "run",
+        "path",
+        "attempt",
+        "kind",
+        "to",
+        "card",
+        "at",
+        "opens",
+        "token",
+        "state",
+        "channel",
+        "conversation",
+        "ref",
+        "outcome",
+        "shown",
+        "error",
+        "done",
+    )
+)
+_QUEUED = Statement(
+    sa.select(*_DELIVERY)
+    .where(delivery.c.state.in_([sa.literal_column("'queued'"), sa.literal_column("'sent'")]))
+    .order_by(delivery.c.seq)
+    .limit(b("most"))
+)
+_STALE = Statement(
+    sa.select(*_DELIVERY)
+    .where(delivery.c.outcome.is_not(None), delivery.c.shown == sa.literal_column("0"))
+    .order_by(delivery.c.seq)
+    .limit(b("most"))
+)
 _BY_TOKEN = Statement(sa.select(*_DELIVERY).where(delivery.c.token == b("token"), delivery.c.token.is_not(None)))
-_SENT = Statement(sa.update(delivery).where(delivery.c.seq == b("seq_"))
-                  .values(state="sent", channel=b("channel"), conversation=b("conversation")))
-_DONE = Statement(sa.update(delivery).where(delivery.c.seq == b("seq_"))
-                  .values(state=b("state"), ref=b("ref"), error=b("error"), done=b("done"),
-                          channel=sa.func.coalesce(b("channel"), delivery.c.channel),
-                          conversation=sa.func.coalesce(b("conversation"), delivery.c.conversation)))
-_HERE = Statement(sa.update(delivery).where(delivery.c.ws == b("ws"), delivery.c.id == b("id_"))
-                  .values(state="delivered", channel="web", done=b("done"), shown=1))
+_SENT = Statement(
+    sa.update(delivery)
+    .where(delivery.c.seq == b("seq_"))
+    .values(state="sent", channel=b("channel"), conversation=b("conversation"))
+)
+_DONE = Statement(
+    sa.update(delivery)
+    .where(delivery.c.seq == b("seq_"))
+    .values(
+        state=b("state"),
+        ref=b("ref"),
+        error=b("error"),
+        done=b("done"),
+        channel=sa.func.coalesce(b("channel"), delivery.c.channel),
+        conversation=sa.func.coalesce(b("conversation"), delivery.c.conversation),
+    )
+)
+_HERE = Statement(
+    sa.update(delivery)
+    .where(delivery.c.ws == b("ws"), delivery.c.id == b("id_"))
+    .values(state="delivered", channel="web", done=b("done"), shown=1)
+)
 _SHOWN = Statement(sa.update(delivery).where(delivery.c.seq == b("seq_")).values(shown=1))
 _SHOWN_HERE = sa.case((delivery.c.channel == "web", 1), else_=0)
 """The room shows an outcome by its commit; a platform has yet to be told."""
-_SETTLE = Statement(sa.update(delivery).where(delivery.c.ws == b("ws"), delivery.c.run == b("run"), delivery.c.path == b("path"),
-                                              delivery.c.token.is_not(None), delivery.c.outcome.is_(None))
-                    .values(outcome=b("outcome"), shown=_SHOWN_HERE))
-_SETTLE_TO = Statement(sa.update(delivery).where(delivery.c.ws == b("ws"), delivery.c.run == b("run"),
-                                                 delivery.c.path == b("path"), delivery.c.to == b("to_"),
-                                                 delivery.c.token.is_not(None), delivery.c.outcome.is_(None))
-                       .values(outcome=b("outcome"), shown=_SHOWN_HERE))
-_CALL = tuple(call.c[n] for n in ("run", "path", "attempt", "kind", "n", "body", "at", "state", "idempotent", "timeout_ms", "sent", "holder"))
+_SETTLE = Statement(
+    sa.update(delivery)
+    .where(
+        delivery.c.ws == b("ws"),
+        delivery.c.run == b("run"),
+        delivery.c.path == b("path"),
+        delivery.c.token.is_not(None),
+        delivery.c.outcome.is_(None),
+    )
+    .values(outcome=b("outcome"), shown=_SHOWN_HERE)
+)
+_SETTLE_TO = Statement(
+    sa.update(delivery)
+    .where(
+        delivery.c.ws == b("ws"),
+        delivery.c.run == b("run"),
+        delivery.c.path == b("path"),
+        delivery.c.to == b("to_"),
+        delivery.c.token.is_not(None),
+        delivery.c.outcome.is_(None),
+    )
+    .values(outcome=b("outcome"), shown=_SHOWN_HERE)
+)
+_CALL = tuple(
+    call.c[n]
+    for n in (
+        "run",
+        "path",
+        "attempt",
+        "kind",
+        "n",
+        "body",
+        "at",
+        "state",
+        "idempotent",
+        "timeout_ms",
+        "sent",
+        "holder",
+    )
+)
 _ADD_CALL = Statement(lambda insert: insert(call).values({c.name: b(c.name) for c in call.c}).on_conflict_do_nothing())
-_OPEN_CALLS = Statement(sa.select(*_CALL).where(call.c.ws == b("ws"), call.c.state.in_(
-    [sa.literal_column("'queued'"), sa.literal_column("'sent'")])).order_by(call.c.at, call.c.run, call.c.path, call.c.n)
-    .limit(b("most")))
-_MINE = (call.c.ws == b("ws"), call.c.run == b("run"), call.c.path == b("path"), call.c.attempt == b("attempt_"),
-         call.c.kind == b("kind_"), call.c.n == b("n_"))
-_CALL_SENT = Statement(sa.update(call).where(*_MINE, call.c.state == "queued").values(state="sent", sent=b("at_"), holder=b("holder")))
+_OPEN_CALLS = Statement(
+    sa.select(*_CALL)
+    .where(call.c.ws == b("ws"), call.c.state.in_([sa.literal_column("'queued'"), sa.literal_column("'sent'")]))
+    .order_by(call.c.at, call.c.run, call.c.path, call.c.n)
+    .limit(b("most"))
+)
+_MINE = (
+    call.c.ws == b("ws"),
+    call.c.run == b("run"),
+    call.c.path == b("path"),
+    call.c.attempt == b("attempt_"),
+    call.c.kind == b("kind_"),
+    call.c.n == b("n_"),
+)
+_CALL_SENT = Statement(
+    sa.update(call).where(*_MINE, call.c.state == "queued").values(state="sent", sent=b("at_"), holder=b("holder"))
+)
 _CALL_DONE = Statement(sa.update(call).where(*_MINE).values(state="done", done=b("at_"), body="{}"))
-_DROP = Statement(sa.update(call).where(call.c.ws == b("ws"), call.c.run == b("run"), call.c.path == b("path"),
-                                        call.c.state.in_(("queued", "sent"))).values(state="dropped"))
-_ADD_ELEMENT = Statement(lambda insert: insert(element).values({c.name: b(c.name) for c in element.c}).on_conflict_do_nothing())
-_ELEMENTS = Statement(sa.select(element.c.at, element.c.value).where(element.c.ws == b("ws"), element.c.run == b("run"),
-                                                                    element.c.path == b("path"), element.c.attempt == b("attempt")))
+_DROP = Statement(
+    sa.update(call)
+    .where(call.c.ws == b("ws"), call.c.run == b("run"), call.c.path == b("path"), call.c.state.in_(("queued", "sent")))
+    .values(state="dropped")
+)
+_ADD_ELEMENT = Statement(
+    lambda insert: insert(element).values({c.name: b(c.name) for c in element.c}).on_conflict_do_nothing()
+)
+_ELEMENTS = Statement(
+    sa.select(element.c.at, element.c.value).where(
+        element.c.ws == b("ws"),
+        element.c.run == b("run"),
+        element.c.path == b("path"),
+        element.c.attempt == b("attempt"),
+    )
+)
 
 
-def put(tx: Transaction, run_id: str, deliveries: list[Delivery], settled: list[Settled], calls: list[Call],
-        dropped: list[str]) -> None:
+def put(
+    tx: Transaction,
+    run_id: str,
+    deliveries: list[Delivery],
+    settled: list[Settled],
+    calls: list[Call],
+    dropped: list[str],
+) -> None:
     """Writes what a step sends: cards that end first, so that a card put again for the same op stays open."""
     for change in settled:
         mine = {"ws": tx.ws, "run": run_id, "path": change.path, "outcome": change.outcome}
@@ -66,22 +173,76 @@ def put(tx: Transaction, run_id: str, deliveries: list[Delivery], settled: list[
         else:
             _SETTLE_TO.run(tx, {**mine, "to_": change.to})
     for row in deliveries:
-        _ADD.run(tx, {"ws": tx.ws, "id": row.id, "run": run_id, "path": row.path, "attempt": row.attempt, "kind": row.kind,
-                      "to": row.to, "card": json.dumps(row.card, ensure_ascii=False, separators=(",", ":")),
-                      "at": micros(row.at), "opens": int(row.opens), "token": row.token, "state": "queued", "channel": None,
-                      "conversation": None, "ref": None, "outcome": None, "shown": 0, "error": None, "done": None})
+        _ADD.run(
+            tx,
+            {
+                "ws": tx.ws,
+                "id": row.id,
+                "run": run_id,
+                "path": row.path,
+                "attempt": row.attempt,
+                "kind": row.kind,
+                "to": row.to,
+                "card": json.dumps(row.card, ensure_ascii=False, separators=(",", ":")),
+                "at": micros(row.at),
+                "opens": int(row.opens),
+                "token": row.token,
+                "state": "queued",
+                "channel": None,
+                "conversation": None,
+                "ref": None,
+                "outcome": None,
+                "shown": 0,
+                "error": None,
+                "done": None,
+            },
+        )
     for path in dropped:
         _DROP.run(tx, {"ws": tx.ws, "run": run_id, "path": path})
     for work in calls:
-        _ADD_CALL.run(tx, {"ws": tx.ws, "run": run_id, "path": work.path, "attempt": work.attempt, "kind": work.kind,
-                           "n": work.n, "body": dump(work.body), "at": micros(work.at), "state": "queued",
-                           "idempotent": int(work.idempotent), "timeout_ms": int(work.timeout_s * 1000), "sent": None,
-                           "done": None, "holder": None})
+        _ADD_CALL.run(
+            tx,
+            {
+                "ws": tx.ws,
+                "run": run_id,
+                "path": work.path,
+                "attempt": work.attempt,
+                "kind": work.kind,
+                "n": work.n,
+                "body": dump(work.body),
+                "at": micros(work.at),
+                "state": "queued",
+                "idempotent": int(work.idempotent),
+                "timeout_ms": int(work.timeout_s * 1000),
+                "sent": None,
+                "done": None,
+                "holder": None,
+            },
+        )
 
 
 def _delivery(g: tuple[Any, ...]) -> dict[str, Any]:
-    names = ("seq", "id", "run", "path", "attempt", "kind", "to", "card", "at", "opens", "token", "state", "channel",
-             "conversation", "ref", "outcome", "shown", "error", "done")
+    names = (
+        "seq",
+        "id",
+        "run",
+        "path",
+        "attempt",
+        "kind",
+        "to",
+        "card",
+        "at",
+        "opens",
+        "token",
+        "state",
+        "channel",
+        "conversation",
+        "ref",
+        "outcome",
+        "shown",
+        "error",
+        "done",
+    )
     row = dict(zip(names, g, strict=True))
     row["card"] = json.loads(row["card"])
     row["at"] = instant(row["at"])
@@ -109,10 +270,28 @@ def mark_sent(tx: Transaction, seq: int, channel: str, conversation: str) -> Non
     _SENT.run(tx, {"seq_": seq, "channel": channel, "conversation": conversation})
 
 
-def mark_done(tx: Transaction, seq: int, at: datetime, *, ref: str | None = None, error: str | None = None,
-              channel: str | None = None, conversation: str | None = None) -> None:
-    _DONE.run(tx, {"seq_": seq, "state": "failed" if error else "delivered", "ref": ref, "error": error, "done": micros(at),
-                   "channel": channel, "conversation": conversation})
+def mark_done(
+    tx: Transaction,
+    seq: int,
+    at: datetime,
+    *,
+    ref: str | None = None,
+    error: str | None = None,
+    channel: str | None = None,
+    conversation: str | None = None,
+) -> None:
+    _DONE.run(
+        tx,
+        {
+            "seq_": seq,
+            "state": "failed" if error else "delivered",
+            "ref": ref,
+            "error": error,
+            "done": micros(at),
+            "channel": channel,
+            "conversation": conversation,
+        },
+    )
 
 
 def mark_here(tx: Transaction, ident: str, at: datetime) -> None:
@@ -124,10 +303,23 @@ def mark_shown(tx: Transaction, seq: int) -> None:
     _SHOWN.run(tx, {"seq_": seq})
 
 
-def find(tx: Transaction, *, run_id: str | None = None, job_runs: list[str] | None = None, to: str | None = None,
-         open_cards: bool = False, after: int = 0, limit: int = 2000) -> list[dict[str, Any]]:
+def find(
+    tx: Transaction,
+    *,
+    run_id: str | None = None,
+    job_runs: list[str] | None = None,
+    to: str | None = None,
+    open_cards: bool = False,
+    after: int = 0,
+    limit: int = 2000,
+) -> list[dict[str, Any]]:
     """Deliveries, oldest first."""
-    query = sa.select(*_DELIVERY).where(delivery.c.ws == tx.ws, delivery.c.seq > after).order_by(delivery.c.seq).limit(limit)
+    query = (
+        sa.select(*_DELIVERY)
+        .where(delivery.c.ws == tx.ws, delivery.c.seq > after)
+        .order_by(delivery.c.seq)
+        .limit(limit)
+    )
     if run_id is not None:
         query = query.where(delivery.c.run == run_id)
     if job_runs is not None:
@@ -140,8 +332,20 @@ def find(tx: Transaction, *, run_id: str | None = None, job_runs: list[str] | No
 
 
 def _call(g: tuple[Any, ...]) -> dict[str, Any]:
-    return {"run": g[0], "path": g[1], "attempt": g[2], "kind": g[3], "n": g[4], "body": load(g[5]), "at": instant(g[6]),
-            "state": g[7], "idempotent": bool(g[8]), "timeout_s": g[9] / 1000, "sent": instant(g[10]), "holder": g[11]}
+    return {
+        "run": g[0],
+        "path": g[1],
+        "attempt": g[2],
+        "kind": g[3],
+        "n": g[4],
+        "body": load(g[5]),
+        "at": instant(g[6]),
+        "state": g[7],
+        "idempotent": bool(g[8]),
+        "timeout_s": g[9] / 1000,
+        "sent": instant(g[10]),
+        "holder": g[11],
+    }
 
 
 def open_calls(tx: Transaction, most: int = 500) -> list[dict[str, Any]]:
@@ -150,8 +354,14 @@ def open_calls(tx: Transaction, most: int = 500) -> list[dict[str, Any]]:
 
 
 def _key(tx: Transaction, work: dict[str, Any]) -> dict[str, Any]:
-    return {"ws": tx.ws, "run": work["run"], "path": work["path"], "attempt_": work["attempt"], "kind_": work["kind"],
-            "n_": work["n"]}
+    return {
+        "ws": tx.ws,
+        "run": work["run"],
+        "path": work["path"],
+        "attempt_": work["attempt"],
+        "kind_": work["kind"],
+        "n_": work["n"],
+    }
 
 
 def call_sent(tx: Transaction, work: dict[str, Any], at: datetime, holder: str = "") -> bool:
@@ -165,8 +375,20 @@ def call_done(tx: Transaction, work: dict[str, Any], at: datetime) -> None:
 
 def add_elements(tx: Transaction, work: dict[str, Any], answers: list[tuple[int, Any]]) -> None:
     """Saves answers of an `each` as they come."""
-    _ADD_ELEMENT.many(tx, [{"ws": tx.ws, "run": work["run"], "path": work["path"], "attempt": work["attempt"], "at": at,
-                            "value": dump(value)} for at, value in answers])
+    _ADD_ELEMENT.many(
+        tx,
+        [
+            {
+                "ws": tx.ws,
+                "run": work["run"],
+                "path": work["path"],
+                "attempt": work["attempt"],
+                "at": at,
+                "value": dump(value),
+            }
+            for at, value in answers
+        ],
+    )
 
 
 def elements(tx: Transaction, work: dict[str, Any]) -> dict[int, Any]:

@@ -12,31 +12,62 @@ from bot.domain.catalog import Person
 from store.dialect import Statement, Transaction, b, instant, micros
 from store.tables import identity, login, person, role, session, setting, token
 
-_PEOPLE = Statement(sa.select(person.c.email, person.c.name, person.c.timezone).where(person.c.ws == b("ws"), person.c.active == 1)
-                    .order_by(person.c.email))
+_PEOPLE = Statement(
+    sa.select(person.c.email, person.c.name, person.c.timezone)
+    .where(person.c.ws == b("ws"), person.c.active == 1)
+    .order_by(person.c.email)
+)
 _IDENTITIES = Statement(sa.select(identity.c.email, identity.c.channel, identity.c.ref).where(identity.c.ws == b("ws")))
 _ROLES = Statement(sa.select(role.c.name, role.c.email).where(role.c.ws == b("ws")).order_by(role.c.name, role.c.email))
-_PUT = Statement(lambda insert: insert(person).values(ws=b("ws"), email=b("email"), name=b("name"), timezone=b("timezone"), active=1)
-                 .on_conflict_do_update(index_elements=["ws", "email"],
-                                        set_={"name": b("name"), "timezone": b("timezone"), "active": 1}))
+_PUT = Statement(
+    lambda insert: (
+        insert(person)
+        .values(ws=b("ws"), email=b("email"), name=b("name"), timezone=b("timezone"), active=1)
+        .on_conflict_do_update(
+            index_elements=["ws", "email"], set_={"name": b("name"), "timezone": b("timezone"), "active": 1}
+        )
+    )
+)
 _GONE = Statement(sa.update(person).where(person.c.ws == b("ws"), person.c.email == b("email_")).values(active=0))
-_PUT_ROLE = Statement(lambda insert: insert(role).values(ws=b("ws"), name=b("name"), email=b("email")).on_conflict_do_nothing())
-_DROP_ROLE = Statement(sa.delete(role).where(role.c.ws == b("ws"), role.c.name == b("name"), role.c.email == b("email")))
-_LINK = Statement(lambda insert: insert(identity).values(ws=b("ws"), channel=b("channel"), ref=b("ref"), email=b("email"))
-                  .on_conflict_do_update(index_elements=["ws", "channel", "ref"], set_={"email": b("email")}))
+_PUT_ROLE = Statement(
+    lambda insert: insert(role).values(ws=b("ws"), name=b("name"), email=b("email")).on_conflict_do_nothing()
+)
+_DROP_ROLE = Statement(
+    sa.delete(role).where(role.c.ws == b("ws"), role.c.name == b("name"), role.c.email == b("email"))
+)
+_LINK = Statement(
+    lambda insert: (
+        insert(identity)
+        .values(ws=b("ws"), channel=b("channel"), ref=b("ref"), email=b("email"))
+        .on_conflict_do_update(index_elements=["ws", "channel", "ref"], set_={"email": b("email")})
+    )
+)
 _LOGIN = Statement(sa.insert(login).values({c.name: b(c.name) for c in login.c}))
-_USE = Statement(sa.update(login).where(login.c.ws == b("ws"), login.c.hash == b("hash_"), login.c.used.is_(None),
-                                        login.c.until > b("now")).values(used=b("now")))
-_LOGIN_OF = Statement(sa.select(login.c.email, login.c.until, login.c.used).where(login.c.ws == b("ws"), login.c.hash == b("hash")))
+_USE = Statement(
+    sa.update(login)
+    .where(login.c.ws == b("ws"), login.c.hash == b("hash_"), login.c.used.is_(None), login.c.until > b("now"))
+    .values(used=b("now"))
+)
+_LOGIN_OF = Statement(
+    sa.select(login.c.email, login.c.until, login.c.used).where(login.c.ws == b("ws"), login.c.hash == b("hash"))
+)
 _SESSION = Statement(sa.insert(session).values({c.name: b(c.name) for c in session.c}))
-_SESSION_OF = Statement(sa.select(session.c.email, session.c.csrf).where(session.c.ws == b("ws"), session.c.hash == b("hash"),
-                                                                         session.c.until > b("now")))
+_SESSION_OF = Statement(
+    sa.select(session.c.email, session.c.csrf).where(
+        session.c.ws == b("ws"), session.c.hash == b("hash"), session.c.until > b("now")
+    )
+)
 _END = Statement(sa.delete(session).where(session.c.ws == b("ws"), session.c.hash == b("hash")))
 _TOKEN = Statement(sa.insert(token).values({c.name: b(c.name) for c in token.c}))
-_TOKEN_OF = Statement(sa.select(token.c.email, token.c.name).where(
-    token.c.ws == b("ws"), token.c.hash == b("hash"), sa.or_(token.c.until.is_(None), token.c.until > b("now"))))
+_TOKEN_OF = Statement(
+    sa.select(token.c.email, token.c.name).where(
+        token.c.ws == b("ws"), token.c.hash == b("hash"), sa.or_(token.c.until.is_(None), token.c.until > b("now"))
+    )
+)
 _SETTING = Statement(sa.select(setting.c.value).where(setting.c.ws == b("ws"), setting.c.name == b("name")))
-_SET = Statement(lambda insert: insert(setting).values(ws=b("ws"), name=b("name"), value=b("value")).on_conflict_do_nothing())
+_SET = Statement(
+    lambda insert: insert(setting).values(ws=b("ws"), name=b("name"), value=b("value")).on_conflict_do_nothing()
+)
 
 
 def hashed(secret: str) -> str:
@@ -49,8 +80,10 @@ def people(tx: Transaction) -> tuple[Person, ...]:
     found: dict[str, dict[str, str]] = {}
     for email, channel, ref in _IDENTITIES.all(tx, {"ws": tx.ws}):
         found.setdefault(email, {})[channel] = ref
-    return tuple(Person(email=g[0], name=g[1], timezone=g[2], identities=found.get(g[0], {}))
-                 for g in _PEOPLE.all(tx, {"ws": tx.ws}))
+    return tuple(
+        Person(email=g[0], name=g[1], timezone=g[2], identities=found.get(g[0], {}))
+        for g in _PEOPLE.all(tx, {"ws": tx.ws})
+    )
 
 
 def roles(tx: Transaction) -> dict[str, tuple[str, ...]]:
@@ -100,8 +133,17 @@ def use_login(tx: Transaction, secret: str, now: datetime) -> str | None:
 
 
 def add_session(tx: Transaction, secret: str, email: str, csrf: str, now: datetime, until: datetime) -> None:
-    _SESSION.run(tx, {"ws": tx.ws, "hash": hashed(secret), "email": email, "csrf": csrf, "created": micros(now),
-                      "until": micros(until)})
+    _SESSION.run(
+        tx,
+        {
+            "ws": tx.ws,
+            "hash": hashed(secret),
+            "email": email,
+            "csrf": csrf,
+            "created": micros(now),
+            "until": micros(until),
+        },
+    )
 
 
 def session_of(tx: Transaction, secret: str, now: datetime) -> tuple[str, str] | None:
@@ -114,9 +156,21 @@ def end_session(tx: Transaction, secret: str) -> None:
     _END.run(tx, {"ws": tx.ws, "hash": hashed(secret)})
 
 
-def add_token(tx: Transaction, secret: str, email: str, name: str | None, now: datetime, until: datetime | None) -> None:
-    _TOKEN.run(tx, {"ws": tx.ws, "hash": hashed(secret), "email": email, "name": name, "created": micros(now),
-                    "until": micros(until), "used": None})
+def add_token(
+    tx: Transaction, secret: str, email: str, name: str | None, now: datetime, until: datetime | None
+) -> None:
+    _TOKEN.run(
+        tx,
+        {
+            "ws": tx.ws,
+            "hash": hashed(secret),
+            "email": email,
+            "name": name,
+            "created": micros(now),
+            "until": micros(until),
+            "used": None,
+        },
+    )
 
 
 def token_of(tx: Transaction, secret: str, now: datetime) -> str | None:

@@ -14,25 +14,50 @@ from bot.domain.values import dump, load
 from store.dialect import Statement, Transaction, b, instant, micros
 from store.tables import job, member, more, plan, run
 
-_COLUMNS = (run.c.id, run.c.job, run.c.owner, run.c.plan, run.c.state, run.c.rev, run.c.n, run.c.hash, run.c.created,
-            run.c.ended, run.c.names, run.c.customer, run.c.parent, run.c.data)
+_COLUMNS = (
+    run.c.id,
+    run.c.job,
+    run.c.owner,
+    run.c.plan,
+    run.c.state,
+    run.c.rev,
+    run.c.n,
+    run.c.hash,
+    run.c.created,
+    run.c.ended,
+    run.c.names,
+    run.c.customer,
+    run.c.parent,
+    run.c.data,
+)
 _ONE = sa.select(*_COLUMNS).where(run.c.ws == b("ws"), run.c.id == b("id"))
 _GET = Statement(_ONE)
 _LOCK = Statement(_ONE.with_for_update())
 _ADD = Statement(sa.insert(run).values({c.name: b(c.name) for c in run.c}))
 _PUT = Statement(
-    sa.update(run).where(run.c.ws == b("ws"), run.c.id == b("id_"))
+    sa.update(run)
+    .where(run.c.ws == b("ws"), run.c.id == b("id_"))
     .values(plan=b("plan"), state=b("state"), rev=b("rev"), n=b("n"), hash=b("hash"), ended=b("ended"), data=b("data"))
 )
-_JOB = Statement(sa.select(job.c.id, job.c.title, job.c.conversation, job.c.customer, job.c.created, job.c.private)
-                 .where(job.c.ws == b("ws"), job.c.id == b("id")))
-_JOBS = Statement(sa.select(job.c.id, job.c.title, job.c.conversation, job.c.customer, job.c.created, job.c.private)
-                  .where(job.c.ws == b("ws")).order_by(job.c.created.desc()))
+_JOB = Statement(
+    sa.select(job.c.id, job.c.title, job.c.conversation, job.c.customer, job.c.created, job.c.private).where(
+        job.c.ws == b("ws"), job.c.id == b("id")
+    )
+)
+_JOBS = Statement(
+    sa.select(job.c.id, job.c.title, job.c.conversation, job.c.customer, job.c.created, job.c.private)
+    .where(job.c.ws == b("ws"))
+    .order_by(job.c.created.desc())
+)
 _ADD_JOB = Statement(lambda insert: insert(job).values({c.name: b(c.name) for c in job.c}).on_conflict_do_nothing())
 _TITLE_JOB = Statement(sa.update(job).where(job.c.ws == b("ws"), job.c.id == b("id_")).values(title=b("title")))
-_ADD_MEMBER = Statement(lambda insert: insert(member).values({c.name: b(c.name) for c in member.c}).on_conflict_do_nothing())
+_ADD_MEMBER = Statement(
+    lambda insert: insert(member).values({c.name: b(c.name) for c in member.c}).on_conflict_do_nothing()
+)
 _MEMBERS = Statement(sa.select(member.c.email).where(member.c.ws == b("ws"), member.c.job == b("job")))
-_PLAN = Statement(sa.select(plan.c.body, plan.c.source, plan.c.surface).where(plan.c.ws == b("ws"), plan.c.hash == b("hash")))
+_PLAN = Statement(
+    sa.select(plan.c.body, plan.c.source, plan.c.surface).where(plan.c.ws == b("ws"), plan.c.hash == b("hash"))
+)
 _ADD_PLAN = Statement(lambda insert: insert(plan).values({c.name: b(c.name) for c in plan.c}).on_conflict_do_nothing())
 _ADD_MORE = Statement(lambda insert: insert(more).values({c.name: b(c.name) for c in more.c}).on_conflict_do_nothing())
 _DROP_MORE = Statement(sa.delete(more).where(more.c.ws == b("ws"), more.c.run == b("run")))
@@ -42,10 +67,22 @@ _MORE = Statement(sa.select(more.c.run).where(more.c.ws == b("ws")))
 def _row(got: tuple[Any, ...]) -> RunRow:
     created = instant(got[8])
     assert created is not None
-    return RunRow(id=got[0], job=got[1], owner=got[2], plan=got[3], state=got[4], rev=got[5], n=got[6], hash=got[7] or "",
-                  created=created, ended=instant(got[9]), names=load(got[10]) if got[10] else {},
-                  customer=json.loads(got[11]) if got[11] else None, parent=got[12],
-                  data=json.loads(got[13]) if got[13] else {})
+    return RunRow(
+        id=got[0],
+        job=got[1],
+        owner=got[2],
+        plan=got[3],
+        state=got[4],
+        rev=got[5],
+        n=got[6],
+        hash=got[7] or "",
+        created=created,
+        ended=instant(got[9]),
+        names=load(got[10]) if got[10] else {},
+        customer=json.loads(got[11]) if got[11] else None,
+        parent=got[12],
+        data=json.loads(got[13]) if got[13] else {},
+    )
 
 
 def get(tx: Transaction, run_id: str) -> RunRow | None:
@@ -60,17 +97,43 @@ def lock(tx: Transaction, run_id: str) -> RunRow | None:
 
 
 def add(tx: Transaction, row: RunRow) -> None:
-    _ADD.run(tx, {"ws": tx.ws, "id": row.id, "job": row.job, "owner": row.owner, "plan": row.plan, "state": row.state,
-                  "rev": row.rev, "n": row.n, "hash": row.hash, "created": micros(row.created), "ended": micros(row.ended),
-                  "names": dump(row.names) if row.names else None,
-                  "customer": json.dumps(row.customer) if row.customer else None, "parent": row.parent,
-                  "data": json.dumps(row.data, ensure_ascii=False) if row.data else None})
+    _ADD.run(
+        tx,
+        {
+            "ws": tx.ws,
+            "id": row.id,
+            "job": row.job,
+            "owner": row.owner,
+            "plan": row.plan,
+            "state": row.state,
+            "rev": row.rev,
+            "n": row.n,
+            "hash": row.hash,
+            "created": micros(row.created),
+            "ended": micros(row.ended),
+            "names": dump(row.names) if row.names else None,
+            "customer": json.dumps(row.customer) if row.customer else None,
+            "parent": row.parent,
+            "data": json.dumps(row.data, ensure_ascii=False) if row.data else None,
+        },
+    )
 
 
 def put(tx: Transaction, row: RunRow) -> None:
-    _PUT.run(tx, {"ws": tx.ws, "id_": row.id, "plan": row.plan, "state": row.state, "rev": row.rev, "n": row.n,
-                  "hash": row.hash, "ended": micros(row.ended),
-                  "data": json.dumps(row.data, ensure_ascii=False, separators=(",", ":")) if row.data else None})
+    _PUT.run(
+        tx,
+        {
+            "ws": tx.ws,
+            "id_": row.id,
+            "plan": row.plan,
+            "state": row.state,
+            "rev": row.rev,
+            "n": row.n,
+            "hash": row.hash,
+            "ended": micros(row.ended),
+            "data": json.dumps(row.data, ensure_ascii=False, separators=(",", ":")) if row.data else None,
+        },
+    )
 
 
 def remember_more(tx: Transaction, run_id: str) -> None:
@@ -103,18 +166,42 @@ def plan_source(tx: Transaction, key: str) -> tuple[str | None, str | None]:
     return (got[1], got[2]) if got else (None, None)
 
 
-def add_job(tx: Transaction, job_id: str, title: str, conversation: str, at: datetime, *,
-            customer: dict[str, Any] | None = None, members: tuple[str, ...] = ()) -> None:
+def add_job(
+    tx: Transaction,
+    job_id: str,
+    title: str,
+    conversation: str,
+    at: datetime,
+    *,
+    customer: dict[str, Any] | None = None,
+    members: tuple[str, ...] = (),
+) -> None:
     """Makes a job, unless it is there; with members only they read it."""
-    _ADD_JOB.run(tx, {"ws": tx.ws, "id": job_id, "title": title, "conversation": conversation, "created": micros(at),
-                      "customer": json.dumps(customer) if customer else None, "private": int(bool(members))})
+    _ADD_JOB.run(
+        tx,
+        {
+            "ws": tx.ws,
+            "id": job_id,
+            "title": title,
+            "conversation": conversation,
+            "created": micros(at),
+            "customer": json.dumps(customer) if customer else None,
+            "private": int(bool(members)),
+        },
+    )
     for email in members:
         _ADD_MEMBER.run(tx, {"ws": tx.ws, "job": job_id, "email": email})
 
 
 def _job(got: tuple[Any, ...]) -> dict[str, Any]:
-    return {"id": got[0], "title": got[1], "conversation": got[2], "customer": json.loads(got[3]) if got[3] else None,
-            "created": instant(got[4]), "private": bool(got[5])}
+    return {
+        "id": got[0],
+        "title": got[1],
+        "conversation": got[2],
+        "customer": json.loads(got[3]) if got[3] else None,
+        "created": instant(got[4]),
+        "private": bool(got[5]),
+    }
 
 
 def get_job(tx: Transaction, job_id: str) -> dict[str, Any] | None:
@@ -135,8 +222,15 @@ def rename_job(tx: Transaction, job_id: str, title: str) -> None:
     _TITLE_JOB.run(tx, {"ws": tx.ws, "id_": job_id, "title": title})
 
 
-def find(tx: Transaction, *, job_id: str | None = None, state: str | None = None, owner: str | None = None,
-         before: datetime | None = None, limit: int = 50) -> list[RunRow]:
+def find(
+    tx: Transaction,
+    *,
+    job_id: str | None = None,
+    state: str | None = None,
+    owner: str | None = None,
+    before: datetime | None = None,
+    limit: int = 50,
+) -> list[RunRow]:
     """Runs, the newest first. `state` may be `waiting`: running, with nothing active."""
     query = sa.select(*_COLUMNS).where(run.c.ws == tx.ws).order_by(run.c.created.desc(), run.c.id.desc()).limit(limit)
     if job_id is not None:

@@ -12,10 +12,18 @@ from store.tables import script
 
 _ADD = Statement(sa.insert(script).values({c.name: b(c.name) for c in script.c}))
 _LATEST = Statement(sa.select(sa.func.max(script.c.version)).where(script.c.ws == b("ws"), script.c.name == b("name")))
-_GET = Statement(sa.select(script.c.version, script.c.plan, script.c.owner, script.c.job, script.c.created)
-                 .where(script.c.ws == b("ws"), script.c.name == b("name")).order_by(script.c.version.desc()).limit(1))
-_NAMES = Statement(sa.select(script.c.name, sa.func.max(script.c.version)).where(script.c.ws == b("ws"))
-                   .group_by(script.c.name).order_by(script.c.name))
+_GET = Statement(
+    sa.select(script.c.version, script.c.plan, script.c.owner, script.c.job, script.c.created)
+    .where(script.c.ws == b("ws"), script.c.name == b("name"))
+    .order_by(script.c.version.desc())
+    .limit(1)
+)
+_NAMES = Statement(
+    sa.select(script.c.name, sa.func.max(script.c.version))
+    .where(script.c.ws == b("ws"))
+    .group_by(script.c.name)
+    .order_by(script.c.name)
+)
 
 
 def save(tx: Transaction, name: str, plan: str, owner: str, job: str | None, at: datetime) -> int:
@@ -24,7 +32,18 @@ def save(tx: Transaction, name: str, plan: str, owner: str, job: str | None, at:
     if known is not None and known["plan"] == plan:
         return known["version"]
     version = (known["version"] if known else 0) + 1
-    _ADD.run(tx, {"ws": tx.ws, "name": name, "version": version, "plan": plan, "owner": owner, "job": job, "created": micros(at)})
+    _ADD.run(
+        tx,
+        {
+            "ws": tx.ws,
+            "name": name,
+            "version": version,
+            "plan": plan,
+            "owner": owner,
+            "job": job,
+            "created": micros(at),
+        },
+    )
     return version
 
 

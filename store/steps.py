@@ -12,8 +12,8 @@ from store.dialect import Transaction
 
 
 def write(tx: Transaction, step: Step, plan_text: Callable[[Any], str], *, resumed: bool) -> list[str]:
-    """Writes a step's rows; gives the runs that cancelled ops had started. `plan_text` gives the stored form of an edited plan; `resumed`: the step took up the
-    rest of an earlier one."""
+    """Writes a step's rows; gives the runs that cancelled ops had started. `plan_text` gives the stored form of an
+    edited plan; `resumed`: the step took up the rest of an earlier one."""
     run = step.run
     assert run is not None
     orphans: list[str] = []
@@ -44,6 +44,21 @@ def write(tx: Transaction, step: Step, plan_text: Callable[[Any], str], *, resum
 
 def empty(step: Step) -> bool:
     """Nothing of the step needs writing: the fact was stale, or only deserved a reply."""
-    return not (step.ops or step.regions or step.deliveries or step.settled or step.calls or step.timers or step.waits
-                or step.disarmed or step.cancelled or step.bound or step.taken or step.entries or step.plan
-                or step.dropped_calls or step.ended or step.more)
+    return not (
+        step.ops
+        or step.regions
+        or step.deliveries
+        or step.settled
+        or step.calls
+        or step.timers
+        or step.waits
+        or step.disarmed
+        or step.cancelled
+        or step.bound
+        or step.taken
+        or step.entries
+        or step.plan
+        or step.dropped_calls
+        or step.ended
+        or step.more
+    )

@@ -3,7 +3,18 @@ and PostgreSQL, with no type between the row and the driver. Every key begins wi
 be spread by it.
 """
 
-from sqlalchemy import BigInteger, Column, Index, Integer, MetaData, PrimaryKeyConstraint, Table, Text, UniqueConstraint, text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
 
 metadata = MetaData(
     naming_convention={
@@ -19,8 +30,14 @@ Serial = BigInteger().with_variant(Integer, "sqlite")
 
 def _table(name: str, *columns: Column | Index | UniqueConstraint, key: tuple[str, ...], rowid: bool = False) -> Table:
     """A table whose primary key begins with the workspace."""
-    return Table(name, metadata, Column("ws", Integer, nullable=False), *columns,
-                 PrimaryKeyConstraint("ws", *key), sqlite_with_rowid=rowid)
+    return Table(
+        name,
+        metadata,
+        Column("ws", Integer, nullable=False),
+        *columns,
+        PrimaryKeyConstraint("ws", *key),
+        sqlite_with_rowid=rowid,
+    )
 
 
 def _text(name: str, *, null: bool = True) -> Column:
@@ -36,8 +53,14 @@ def _at(name: str, *, null: bool = True) -> Column:
 
 
 job = _table(
-    "job", _text("id", null=False), _text("title"), _text("conversation"), _text("customer"), _at("created"),
-    _int("private"), key=("id",),
+    "job",
+    _text("id", null=False),
+    _text("title"),
+    _text("conversation"),
+    _text("customer"),
+    _at("created"),
+    _int("private"),
+    key=("id",),
 )
 """A conversation in which scripts run. `customer`: JSON. `private`: only its members read it."""
 
@@ -50,59 +73,133 @@ plan = _table(
 """A script's plan by its hash, stored once: `body` canonical JSON, `source` the text as pasted."""
 
 run = _table(
-    "run", _text("id", null=False), _text("job", null=False), _text("owner", null=False), _text("plan", null=False),
-    _text("state", null=False), _int("rev"), _int("n"), _text("hash"), _at("created", null=False), _at("ended"),
-    _text("names"), _text("customer"), _text("parent"), _text("data"),
+    "run",
+    _text("id", null=False),
+    _text("job", null=False),
+    _text("owner", null=False),
+    _text("plan", null=False),
+    _text("state", null=False),
+    _int("rev"),
+    _int("n"),
+    _text("hash"),
+    _at("created", null=False),
+    _at("ended"),
+    _text("names"),
+    _text("customer"),
+    _text("parent"),
+    _text("data"),
     Index("ix_run_job", "ws", "job", "created"),
     Index("ix_run_state", "ws", "state", "created"),
     key=("id",),
 )
 
 region = _table(
-    "region", _text("run", null=False), _text("path", null=False), _text("owner", null=False), _text("state", null=False),
-    _int("unended"), _int("hot"), _at("opened", null=False), _text("value"), _int("has_value"), _text("error"),
+    "region",
+    _text("run", null=False),
+    _text("path", null=False),
+    _text("owner", null=False),
+    _text("state", null=False),
+    _int("unended"),
+    _int("hot"),
+    _at("opened", null=False),
+    _text("value"),
+    _int("has_value"),
+    _text("error"),
     _text("item"),
     Index("ix_region_owner", "ws", "run", "owner"),
     key=("run", "path"),
 )
 
 op = _table(
-    "op", _text("run", null=False), _text("path", null=False), _text("place", null=False), _text("region", null=False),
-    Column("rank", BigInteger, nullable=False), _text("op", null=False), _text("ident"), _text("state", null=False),
-    _int("open"), _int("own"), _int("hot"), _int("unclosed"), _int("needs"), _int("attempt"), _int("rev"),
-    _at("started"), _at("due"), _at("ended"), _text("by"), _text("value"), _int("has_value"), _text("data"),
+    "op",
+    _text("run", null=False),
+    _text("path", null=False),
+    _text("place", null=False),
+    _text("region", null=False),
+    Column("rank", BigInteger, nullable=False),
+    _text("op", null=False),
+    _text("ident"),
+    _text("state", null=False),
+    _int("open"),
+    _int("own"),
+    _int("hot"),
+    _int("unclosed"),
+    _int("needs"),
+    _int("attempt"),
+    _int("rev"),
+    _at("started"),
+    _at("due"),
+    _at("ended"),
+    _text("by"),
+    _text("value"),
+    _int("has_value"),
+    _text("data"),
     Index("ix_op_region", "ws", "run", "region", "rank"),
     key=("run", "path"),
 )
 """Plan and record of one op. `ix_op_region` walks a region in written order."""
-Index("ix_op_planned", op.c.ws, op.c.run, op.c.place,
-      sqlite_where=text("state = 'planned'"), postgresql_where=text("state = 'planned'"))
-Index("ix_op_ident", op.c.ws, op.c.run, op.c.ident,
-      sqlite_where=text("ident is not null"), postgresql_where=text("ident is not null"))
-Index("ix_op_pending", op.c.ws, op.c.run, op.c.path,
-      sqlite_where=text("state in ('running','waiting','gated','uncertain')"),
-      postgresql_where=text("state in ('running','waiting','gated','uncertain')"))
+Index(
+    "ix_op_planned",
+    op.c.ws,
+    op.c.run,
+    op.c.place,
+    sqlite_where=text("state = 'planned'"),
+    postgresql_where=text("state = 'planned'"),
+)
+Index(
+    "ix_op_ident",
+    op.c.ws,
+    op.c.run,
+    op.c.ident,
+    sqlite_where=text("ident is not null"),
+    postgresql_where=text("ident is not null"),
+)
+Index(
+    "ix_op_pending",
+    op.c.ws,
+    op.c.run,
+    op.c.path,
+    sqlite_where=text("state in ('running','waiting','gated','uncertain')"),
+    postgresql_where=text("state in ('running','waiting','gated','uncertain')"),
+)
 
 timer = _table(
-    "timer", _text("run", null=False), _text("path", null=False), _text("kind", null=False), _at("due", null=False),
+    "timer",
+    _text("run", null=False),
+    _text("path", null=False),
+    _text("kind", null=False),
+    _at("due", null=False),
     Index("ix_timer_due", "due"),
     key=("run", "path", "kind"),
 )
 """What the clock must wake: deadlines, retry pauses, reminders."""
 
 wait = _table(
-    "wait", _text("run", null=False), _text("path", null=False), _text("stream", null=False), _text("key"),
-    _at("since", null=False), _text("where"),
+    "wait",
+    _text("run", null=False),
+    _text("path", null=False),
+    _text("stream", null=False),
+    _text("key"),
+    _at("since", null=False),
+    _text("where"),
     Index("ix_wait_stream", "ws", "stream", "key"),
     key=("run", "path", "stream"),
 )
 """Armed expectations, found by (workspace, stream, key); `key` null takes any sender."""
 
 event = Table(
-    "event", metadata,
-    Column("ws", Integer, nullable=False), Column("seq", Serial, primary_key=True, autoincrement=True),
-    _text("stream", null=False), _text("id", null=False), _text("sender"), _text("conversation"),
-    _at("at", null=False), _text("body", null=False), _text("raw"), _int("routed"),
+    "event",
+    metadata,
+    Column("ws", Integer, nullable=False),
+    Column("seq", Serial, primary_key=True, autoincrement=True),
+    _text("stream", null=False),
+    _text("id", null=False),
+    _text("sender"),
+    _text("conversation"),
+    _at("at", null=False),
+    _text("body", null=False),
+    _text("raw"),
+    _int("routed"),
     UniqueConstraint("ws", "stream", "id"),
     Index("ix_event_sender", "ws", "stream", "sender", "at"),
 )
@@ -110,63 +207,141 @@ event = Table(
 Index("ix_event_unrouted", event.c.seq, sqlite_where=text("routed = 0"), postgresql_where=text("routed = 0"))
 Index("ix_event_at", event.c.ws, event.c.stream, event.c.at)
 
-taken = _table("taken", _text("run", null=False), _text("event", null=False), _text("path", null=False), key=("run", "event"))
+taken = _table(
+    "taken", _text("run", null=False), _text("event", null=False), _text("path", null=False), key=("run", "event")
+)
 """Which op of a run an event belongs to."""
 
 delivery = Table(
-    "delivery", metadata,
-    Column("ws", Integer, nullable=False), Column("seq", Serial, primary_key=True, autoincrement=True),
-    _text("id", null=False), _text("run", null=False), _text("path", null=False), _int("attempt"),
-    _text("kind", null=False), _text("to", null=False), _text("card", null=False), _at("at", null=False), _int("opens"),
-    _text("token"), _text("state", null=False), _text("channel"), _text("conversation"), _text("ref"), _text("outcome"),
-    _int("shown"), _text("error"), _at("done"),
+    "delivery",
+    metadata,
+    Column("ws", Integer, nullable=False),
+    Column("seq", Serial, primary_key=True, autoincrement=True),
+    _text("id", null=False),
+    _text("run", null=False),
+    _text("path", null=False),
+    _int("attempt"),
+    _text("kind", null=False),
+    _text("to", null=False),
+    _text("card", null=False),
+    _at("at", null=False),
+    _int("opens"),
+    _text("token"),
+    _text("state", null=False),
+    _text("channel"),
+    _text("conversation"),
+    _text("ref"),
+    _text("outcome"),
+    _int("shown"),
+    _text("error"),
+    _at("done"),
     UniqueConstraint("ws", "id"),
     Index("ix_delivery_op", "ws", "run", "path"),
 )
 """The outbox of messages and cards: `queued`, `sent` (marked before the socket is touched), `delivered`, `failed`.
 `outcome`: what a card has turned into; `shown` 0 while the platform does not show that yet."""
-Index("ix_delivery_queued", delivery.c.seq, sqlite_where=text("state in ('queued','sent')"),
-      postgresql_where=text("state in ('queued','sent')"))
-Index("ix_delivery_token", delivery.c.token, unique=True, sqlite_where=text("token is not null"),
-      postgresql_where=text("token is not null"))
-Index("ix_delivery_stale", delivery.c.seq, sqlite_where=text("outcome is not null and shown = 0"),
-      postgresql_where=text("outcome is not null and shown = 0"))
-Index("ix_delivery_open", delivery.c.ws, delivery.c.to,
-      sqlite_where=text("token is not null and outcome is null"),
-      postgresql_where=text("token is not null and outcome is null"))
+Index(
+    "ix_delivery_queued",
+    delivery.c.seq,
+    sqlite_where=text("state in ('queued','sent')"),
+    postgresql_where=text("state in ('queued','sent')"),
+)
+Index(
+    "ix_delivery_token",
+    delivery.c.token,
+    unique=True,
+    sqlite_where=text("token is not null"),
+    postgresql_where=text("token is not null"),
+)
+Index(
+    "ix_delivery_stale",
+    delivery.c.seq,
+    sqlite_where=text("outcome is not null and shown = 0"),
+    postgresql_where=text("outcome is not null and shown = 0"),
+)
+Index(
+    "ix_delivery_open",
+    delivery.c.ws,
+    delivery.c.to,
+    sqlite_where=text("token is not null and outcome is null"),
+    postgresql_where=text("token is not null and outcome is null"),
+)
 
 call = _table(
-    "call", _text("run", null=False), _text("path", null=False), _int("attempt"), _text("kind", null=False), _int("n"),
-    _text("body", null=False), _at("at", null=False), _text("state", null=False), _int("idempotent"), _int("timeout_ms"),
-    _at("sent"), _at("done"), _text("holder"),
+    "call",
+    _text("run", null=False),
+    _text("path", null=False),
+    _int("attempt"),
+    _text("kind", null=False),
+    _int("n"),
+    _text("body", null=False),
+    _at("at", null=False),
+    _text("state", null=False),
+    _int("idempotent"),
+    _int("timeout_ms"),
+    _at("sent"),
+    _at("done"),
+    _text("holder"),
     key=("run", "path", "attempt", "kind", "n"),
 )
 """The outbox of work: `queued`, `sent` (by `holder`), `done`, `dropped`."""
-Index("ix_call_open", call.c.ws, call.c.at, sqlite_where=text("state in ('queued','sent')"),
-      postgresql_where=text("state in ('queued','sent')"))
+Index(
+    "ix_call_open",
+    call.c.ws,
+    call.c.at,
+    sqlite_where=text("state in ('queued','sent')"),
+    postgresql_where=text("state in ('queued','sent')"),
+)
 
 endpoint = Table(
-    "endpoint", metadata, Column("ws", Integer, nullable=False), Column("token", Text, primary_key=True),
-    _text("run", null=False), _text("path", null=False), _at("until", null=False), _at("called"),
+    "endpoint",
+    metadata,
+    Column("ws", Integer, nullable=False),
+    Column("token", Text, primary_key=True),
+    _text("run", null=False),
+    _text("path", null=False),
+    _at("until", null=False),
+    _at("called"),
 )
 
 more = _table("more", _text("run", null=False), key=("run",))
 """Runs whose last step was too long for one transaction: the rest is taken before any other fact of theirs."""
 
 history = _table(
-    "history", _text("run", null=False), _int("n", default=None), _at("at", null=False), _text("what", null=False),
-    _text("path"), _text("by"), _text("data"), _text("hash", null=False), key=("run", "n"),
+    "history",
+    _text("run", null=False),
+    _int("n", default=None),
+    _at("at", null=False),
+    _text("what", null=False),
+    _text("path"),
+    _text("by"),
+    _text("data"),
+    _text("hash", null=False),
+    key=("run", "n"),
 )
 """Append only; each row has the hash of the one before it in its own."""
 
 binding = _table(
-    "binding", _text("job", null=False), _text("name", null=False), _text("value"), _text("type"), _int("size"),
-    _int("errors"), _at("at", null=False), _text("run"), key=("job", "name"),
+    "binding",
+    _text("job", null=False),
+    _text("name", null=False),
+    _text("value"),
+    _text("type"),
+    _int("size"),
+    _int("errors"),
+    _at("at", null=False),
+    _text("run"),
+    key=("job", "name"),
 )
 
 element = _table(
-    "element", _text("run", null=False), _text("path", null=False), _int("attempt"), _int("at", default=None),
-    _text("value"), key=("run", "path", "attempt", "at"),
+    "element",
+    _text("run", null=False),
+    _text("path", null=False),
+    _int("attempt"),
+    _int("at", default=None),
+    _text("value"),
+    key=("run", "path", "attempt", "at"),
 )
 """Answers of an `each`, as they come."""
 
@@ -174,44 +349,87 @@ blob = _table("blob", _text("hash", null=False), _text("body", null=False), key=
 """Large values, by content."""
 
 person = _table(
-    "person", _text("email", null=False), _text("name", null=False), _text("timezone"), _int("active", default=1),
+    "person",
+    _text("email", null=False),
+    _text("name", null=False),
+    _text("timezone"),
+    _int("active", default=1),
     key=("email",),
 )
 identity = _table(
-    "identity", _text("channel", null=False), _text("ref", null=False), _text("email", null=False), key=("channel", "ref")
+    "identity",
+    _text("channel", null=False),
+    _text("ref", null=False),
+    _text("email", null=False),
+    key=("channel", "ref"),
 )
 role = _table("role", _text("name", null=False), _text("email", null=False), key=("name", "email"))
 
 script = _table(
-    "script", _text("name", null=False), _int("version", default=None), _text("plan", null=False), _text("owner", null=False),
-    _text("job"), _at("created", null=False), key=("name", "version"),
+    "script",
+    _text("name", null=False),
+    _int("version", default=None),
+    _text("plan", null=False),
+    _text("owner", null=False),
+    _text("job"),
+    _at("created", null=False),
+    key=("name", "version"),
 )
 """Saved scripts; the highest version is the current one."""
 
 trigger = _table(
-    "trigger", _text("script", null=False), _int("n", default=None), _text("kind", null=False), _text("body", null=False),
-    _at("due"), key=("script", "n"),
+    "trigger",
+    _text("script", null=False),
+    _int("n", default=None),
+    _text("kind", null=False),
+    _text("body", null=False),
+    _at("due"),
+    key=("script", "n"),
 )
 
 login = Table(
-    "login", metadata, Column("ws", Integer, nullable=False), Column("hash", Text, primary_key=True),
-    _text("email", null=False), _at("until", null=False), _at("used"),
+    "login",
+    metadata,
+    Column("ws", Integer, nullable=False),
+    Column("hash", Text, primary_key=True),
+    _text("email", null=False),
+    _at("until", null=False),
+    _at("used"),
 )
 """One-time log-in links, by the hash of their token."""
 
 session = Table(
-    "session", metadata, Column("ws", Integer, nullable=False), Column("hash", Text, primary_key=True),
-    _text("email", null=False), _text("csrf", null=False), _at("created", null=False), _at("until", null=False),
+    "session",
+    metadata,
+    Column("ws", Integer, nullable=False),
+    Column("hash", Text, primary_key=True),
+    _text("email", null=False),
+    _text("csrf", null=False),
+    _at("created", null=False),
+    _at("until", null=False),
 )
 
 token = Table(
-    "token", metadata, Column("ws", Integer, nullable=False), Column("hash", Text, primary_key=True),
-    _text("email", null=False), _text("name"), _at("created", null=False), _at("until"), _at("used"),
+    "token",
+    metadata,
+    Column("ws", Integer, nullable=False),
+    Column("hash", Text, primary_key=True),
+    _text("email", null=False),
+    _text("name"),
+    _at("created", null=False),
+    _at("until"),
+    _at("used"),
 )
 """Bearer tokens of the API, by hash."""
 
-lease = _table("lease", _text("name", null=False), _text("holder", null=False), _int("fence"), _at("until", null=False),
-               key=("name",))
+lease = _table(
+    "lease",
+    _text("name", null=False),
+    _text("holder", null=False),
+    _int("fence"),
+    _at("until", null=False),
+    key=("name",),
+)
 """Who holds what, until when; `fence` only grows."""
 
 setting = _table("setting", _text("name", null=False), _text("value"), key=("name",))

@@ -14,7 +14,9 @@ from store.tables import blob
 LARGE = 16_384
 """Characters from which a value is kept as a blob."""
 
-_PUT = Statement(lambda insert: insert(blob).values(ws=b("ws"), hash=b("hash"), body=b("body")).on_conflict_do_nothing())
+_PUT = Statement(
+    lambda insert: insert(blob).values(ws=b("ws"), hash=b("hash"), body=b("body")).on_conflict_do_nothing()
+)
 _GET = Statement(sa.select(blob.c.body).where(blob.c.ws == b("ws"), blob.c.hash == b("hash")))
 
 

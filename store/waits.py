@@ -11,32 +11,55 @@ from bot.domain.changes import Endpoint, Timer, Wait
 from store.dialect import Statement, Transaction, b, instant, micros
 from store.tables import endpoint, run, timer, wait
 
-_SET = Statement(lambda insert: insert(timer).values({c.name: b(c.name) for c in timer.c})
-                 .on_conflict_do_update(index_elements=["ws", "run", "path", "kind"], set_={"due": b("due")}))
-_DROP = Statement(sa.delete(timer).where(timer.c.ws == b("ws"), timer.c.run == b("run"), timer.c.path == b("path"),
-                                         timer.c.kind == b("kind")))
+_SET = Statement(
+    lambda insert: (
+        insert(timer)
+        .values({c.name: b(c.name) for c in timer.c})
+        .on_conflict_do_update(index_elements=["ws", "run", "path", "kind"], set_={"due": b("due")})
+    )
+)
+_DROP = Statement(
+    sa.delete(timer).where(
+        timer.c.ws == b("ws"), timer.c.run == b("run"), timer.c.path == b("path"), timer.c.kind == b("kind")
+    )
+)
 _DROP_ALL = Statement(sa.delete(timer).where(timer.c.ws == b("ws"), timer.c.run == b("run"), timer.c.path == b("path")))
 _ARM = Statement(lambda insert: insert(wait).values({c.name: b(c.name) for c in wait.c}).on_conflict_do_nothing())
 _DISARM = Statement(sa.delete(wait).where(wait.c.ws == b("ws"), wait.c.run == b("run"), wait.c.path == b("path")))
-_DUE = Statement(sa.select(timer.c.run, timer.c.path, timer.c.kind, timer.c.due).where(timer.c.due <= b("now"))
-                 .order_by(timer.c.due, timer.c.run, timer.c.path).limit(b("most")))
+_DUE = Statement(
+    sa.select(timer.c.run, timer.c.path, timer.c.kind, timer.c.due)
+    .where(timer.c.due <= b("now"))
+    .order_by(timer.c.due, timer.c.run, timer.c.path)
+    .limit(b("most"))
+)
 _NEXT = Statement(sa.select(sa.func.min(timer.c.due)))
 _WAITING = Statement(
-    sa.select(wait.c.run, wait.c.path, wait.c.since).where(
-        wait.c.ws == b("ws"), wait.c.stream == b("stream"), sa.or_(wait.c.key == b("a"), wait.c.key == b("z")))
+    sa.select(wait.c.run, wait.c.path, wait.c.since)
+    .where(wait.c.ws == b("ws"), wait.c.stream == b("stream"), sa.or_(wait.c.key == b("a"), wait.c.key == b("z")))
     .union_all(
         sa.select(wait.c.run, wait.c.path, wait.c.since).where(
-            wait.c.ws == b("ws"), wait.c.stream == b("stream"), wait.c.key.is_(None)))
+            wait.c.ws == b("ws"), wait.c.stream == b("stream"), wait.c.key.is_(None)
+        )
+    )
 )
-_MINT = Statement(lambda insert: insert(endpoint).values({c.name: b(c.name) for c in endpoint.c}).on_conflict_do_nothing())
-_ENDPOINT = Statement(sa.select(endpoint.c.run, endpoint.c.path, endpoint.c.until, endpoint.c.called)
-                      .where(endpoint.c.ws == b("ws"), endpoint.c.token == b("token")))
-_CALLED = Statement(sa.update(endpoint).where(endpoint.c.ws == b("ws"), endpoint.c.token == b("token_"),
-                                              endpoint.c.called.is_(None)).values(called=b("at")))
+_MINT = Statement(
+    lambda insert: insert(endpoint).values({c.name: b(c.name) for c in endpoint.c}).on_conflict_do_nothing()
+)
+_ENDPOINT = Statement(
+    sa.select(endpoint.c.run, endpoint.c.path, endpoint.c.until, endpoint.c.called).where(
+        endpoint.c.ws == b("ws"), endpoint.c.token == b("token")
+    )
+)
+_CALLED = Statement(
+    sa.update(endpoint)
+    .where(endpoint.c.ws == b("ws"), endpoint.c.token == b("token_"), endpoint.c.called.is_(None))
+    .values(called=b("at"))
+)
 
 
-def put(tx: Transaction, run_id: str, timers: list[Timer], waits: list[Wait], disarmed: list[str],
-        endpoints: list[Endpoint]) -> None:
+def put(
+    tx: Transaction, run_id: str, timers: list[Timer], waits: list[Wait], disarmed: list[str], endpoints: list[Endpoint]
+) -> None:
     """Writes a step's timers, waits and endpoints; what was disarmed first, so that arming again holds."""
     mine = {"ws": tx.ws, "run": run_id}
     for path in dict.fromkeys(disarmed):
@@ -48,10 +71,21 @@ def put(tx: Transaction, run_id: str, timers: list[Timer], waits: list[Wait], di
         else:
             _SET.run(tx, {**mine, "path": change.path, "kind": change.kind, "due": micros(change.due)})
     for armed in waits:
-        _ARM.run(tx, {**mine, "path": armed.path, "stream": armed.stream, "key": armed.key, "since": micros(armed.since),
-                      "where": armed.where})
+        _ARM.run(
+            tx,
+            {
+                **mine,
+                "path": armed.path,
+                "stream": armed.stream,
+                "key": armed.key,
+                "since": micros(armed.since),
+                "where": armed.where,
+            },
+        )
     for minted in endpoints:
-        _MINT.run(tx, {**mine, "token": minted.token, "path": minted.path, "until": micros(minted.until), "called": None})
+        _MINT.run(
+            tx, {**mine, "token": minted.token, "path": minted.path, "until": micros(minted.until), "called": None}
+        )
 
 
 def drop_run(tx: Transaction, run_id: str) -> None:

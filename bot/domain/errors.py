@@ -1,9 +1,9 @@
 """Every exception of ours, in one tree. Expected outcomes (a late tap, a refused send) are values, not exceptions.
 
-    WaitonError
-    ├── Misconfigured     settings or environment; the message names the setting to change
-    ├── OpError           an op cannot go on: becomes the op's recorded error, in the script's words
-    └── Bug               a broken invariant of ours
+WaitonError
+├── Misconfigured     settings or environment; the message names the setting to change
+├── OpError           an op cannot go on: becomes the op's recorded error, in the script's words
+└── Bug               a broken invariant of ours
 """
 
 

@@ -142,6 +142,7 @@ class Plan:
 
     def walk(self) -> Iterator[tuple[Op, Region]]:
         """Every op with its region, in written order, depth first."""
+
         def visit(region: Region) -> Iterator[tuple[Op, Region]]:
             for op in region.ops:
                 yield op, region

@@ -239,7 +239,7 @@ def _value(given: Arguments, key: str, keyword: Word) -> Node | None:
         return words.bound(word.lone.text, word.start, word.end, 1)
     if spec is not None and not spec.tool and spec.expects.get(key) == "list" and keyword.raw == key:
         return _bound(given, word, Arg(name=key, kind="value"))
-    if is_field and key not in ("retry",) or word.quoted:
+    if (is_field and key not in ("retry",)) or word.quoted:
         return words.literal(word)
     return _scalar(given, key, word)
 

@@ -59,7 +59,7 @@ class Function(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    value: None | bool | int | float | str | bytes
+    value: bool | int | float | str | bytes | None
     start: int
     end: int
 
@@ -278,7 +278,7 @@ class _Token(NamedTuple):
     text: str
     start: int
     end: int
-    value: None | bool | int | float | str | bytes = None
+    value: bool | int | float | str | bytes | None = None
 
 
 @lru_cache(maxsize=4096)

@@ -440,7 +440,7 @@ def _past(reader: _Reader, start: int) -> int:
 
 
 def _finish(reader: _Reader) -> None:
-    if len(reader.problems) >= MOST_PROBLEMS or reader.at < reader.stop and not (reader.one and reader.roots):
+    if len(reader.problems) >= MOST_PROBLEMS or (reader.at < reader.stop and not (reader.one and reader.roots)):
         return
     if any(problem.code in ("limit-depth",) for problem in reader.problems):
         return

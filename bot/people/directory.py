@@ -30,10 +30,16 @@ def read(tx: Transaction, settings: Settings, now: datetime) -> World:
     last = inbox.last_of_each(tx)
     found = tuple(replace(p, identities={**p.identities, "web": p.email}) for p in people.people(tx))
     return World(
-        now=now, people=found, roles=people.roles(tx), agents=settings.agents,
+        now=now,
+        people=found,
+        roles=people.roles(tx),
+        agents=settings.agents,
         streams={name: replace(s.spec, last=last.get(name)) for name, s in settings.streams.items()},
-        scripts=saved(tx), channels=settings.channels, judge=bool(settings.agents),
-        workspace=replace(settings.workspace, alone=len(found) < 2), policy=settings.policy,
+        scripts=saved(tx),
+        channels=settings.channels,
+        judge=bool(settings.agents),
+        workspace=replace(settings.workspace, alone=len(found) < 2),
+        policy=settings.policy,
     )
 
 

@@ -75,9 +75,12 @@ def told(op: Op) -> str:
     """One op in a few words."""
     params = op.params
     what = {
-        "ask": f"Ask {_who(op.to)}", "say": f"Say to {_who(op.to)}" if op.to is not None else "Say",
-        "expect": f"Wait for {text(params.get('evidence'))}", "core.if": f"if {params.get('cond')}",
-        "core.map": f"for each of {text(params.get('over'))}", "core.let": f"let {params.get('be')}",
+        "ask": f"Ask {_who(op.to)}",
+        "say": f"Say to {_who(op.to)}" if op.to is not None else "Say",
+        "expect": f"Wait for {text(params.get('evidence'))}",
+        "core.if": f"if {params.get('cond')}",
+        "core.map": f"for each of {text(params.get('over'))}",
+        "core.let": f"let {params.get('be')}",
     }.get(op.op, op.op)
     return f"{op.id} = {what}" if op.id else what
 
@@ -118,8 +121,10 @@ def rehearsed(found: Mapping[str, Any]) -> str:
     """The report of a rehearsal, of a walk or of a coverage, as a person reads it."""
     if "refused" in found:
         return "\n".join(
-            f"line {p['line']}, column {p['column']}: {p['message']} [{p['code']}]" + (f"\n  = {p['mend']}" if p["mend"] else "")
-            for p in found["refused"])
+            f"line {p['line']}, column {p['column']}: {p['message']} [{p['code']}]"
+            + (f"\n  = {p['mend']}" if p["mend"] else "")
+            for p in found["refused"]
+        )
     if "outcomes" in found:
         return _walked(found)
     if "unreached" in found:
@@ -131,7 +136,9 @@ def _walked(found: Mapping[str, Any]) -> str:
     lines = []
     for one in found["outcomes"]:
         way = ", ".join(one["way"]) or "straight through"
-        lines.append(f"{one['state']:<9} {way}" + (f"\n          says: {' / '.join(one['says'])}" if one["says"] else ""))
+        lines.append(
+            f"{one['state']:<9} {way}" + (f"\n          says: {' / '.join(one['says'])}" if one["says"] else "")
+        )
     if found["cut"]:
         lines.append(f"… and more: the walk stops at {len(found['outcomes'])} outcomes")
     return "\n".join(lines)
@@ -167,7 +174,11 @@ def transcript(found: Mapping[str, Any]) -> str:
         at = f"[{one['index']}]" if one["index"] is not None else ""
         add(one["at"], f"agent    {one['op']}{at}: {reply}")
     for one in found["edits"]:
-        add(one["at"], f"edit     {one['op'] or 'the run'} {one['what']} by {one['by']}" + (f": {one['why']}" if one["why"] else ""))
+        add(
+            one["at"],
+            f"edit     {one['op'] or 'the run'} {one['what']} by {one['by']}"
+            + (f": {one['why']}" if one["why"] else ""),
+        )
     for one in found["replies"]:
         add(one["at"], f"reply    → {one['to']}: {one['text']}")
     lines.sort(key=lambda entry: (entry[0], entry[1]))
@@ -189,8 +200,10 @@ def transcript(found: Mapping[str, Any]) -> str:
     out += [f"missing: no agent answers {one['op']}: {one['prompt']}" for one in found.get("missing", [])]
     if found["result"] is not None:
         out.append(f"result: {text(found['result'])}")
-    held = " · ".join(f"{h['name']} {h['type']} {h['size']}" + (f", {h['errors']} errors" if h["errors"] else "")
-                      for h in found["held"])
+    held = " · ".join(
+        f"{h['name']} {h['type']} {h['size']}" + (f", {h['errors']} errors" if h["errors"] else "")
+        for h in found["held"]
+    )
     if held:
         out.append(f"held: {held}")
     out.append(f"the run is {found['state']}" + (f": {found['error']}" if found.get("error") else ""))

@@ -15,7 +15,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from bot.domain.catalog import Catalog, SavedScript, World
-from bot.domain.changes import Reply
 from bot.domain.errors import OpError
 from bot.domain.facts import Answered, Arrived, Continued, Delivered, Edited, Fact, Overdue, Returned
 from bot.domain.plan import Plan
@@ -65,8 +64,14 @@ class Log:
 class Player:
     """One rehearsal. `play` runs it to its end; `log` and the store hold what came of it."""
 
-    def __init__(self, scenario: Scenario, catalog: Catalog, saved: dict[str, Plan], sandbox: Sandbox,
-                 chooser: Chooser | None = None) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        catalog: Catalog,
+        saved: dict[str, Plan],
+        sandbox: Sandbox,
+        chooser: Chooser | None = None,
+    ) -> None:
         self.scenario = scenario
         self.saved = saved
         self.sandbox = sandbox
@@ -95,10 +100,14 @@ class Player:
         self.db.close()
 
     # --- the loop ---------------------------------------------------------------------------------------------
-    async def play(self, plan: Plan, names: dict[str, Any], *, source: str | None = None, surface: str | None = None) -> None:
+    async def play(
+        self, plan: Plan, names: dict[str, Any], *, source: str | None = None, surface: str | None = None
+    ) -> None:
         scenario = self.scenario
         self.db.write(self._set_up)
-        run = RunRow(id=RUN, job=JOB, owner=scenario.owner, plan="", created=self.now, names=names, customer=scenario.customer)
+        run = RunRow(
+            id=RUN, job=JOB, owner=scenario.owner, plan="", created=self.now, names=names, customer=scenario.customer
+        )
         outcome = self.db.write(lambda tx: accept(tx, self.site, run, plan, source=source, surface=surface))
         self._replied(outcome)
         self._follow(outcome)
@@ -112,7 +121,7 @@ class Player:
                 self.now = max(self.now, instant)
                 while moves and moves[0].at <= self.now:
                     ready = [m for m in moves if m.at <= self.now]
-                    moves = moves[len(ready):]
+                    moves = moves[len(ready) :]
                     for move in sorted(ready, key=lambda m: m.what == "event"):
                         await self._move(move)
                         await self._come_to_rest()
@@ -197,13 +206,25 @@ class Player:
         else:
             title, body = card.get("title") or "", card.get("text") or ""
             buttons = [b if isinstance(b, str) else b.get("label", "") for b in card.get("buttons") or []]
-        self.log.deliveries.append({
-            "at": self._at(), "to": to, "conversation": to if channel != "rehearsal" else None, "channel": channel,
-            "kind": row["kind"], "title": title, "text": body, "buttons": buttons,
-        })
+        self.log.deliveries.append(
+            {
+                "at": self._at(),
+                "to": to,
+                "conversation": to if channel != "rehearsal" else None,
+                "channel": channel,
+                "kind": row["kind"],
+                "title": title,
+                "text": body,
+                "buttons": buttons,
+            }
+        )
         if row["opens"]:
-            self.fact(row["run"], Delivered(at=self.now, path=row["path"], delivery=row["id"], kind=row["kind"], to=to,
-                                            attempt=row["attempt"]))
+            self.fact(
+                row["run"],
+                Delivered(
+                    at=self.now, path=row["path"], delivery=row["id"], kind=row["kind"], to=to, attempt=row["attempt"]
+                ),
+            )
 
     def _status(self) -> None:
         run = self.db.read(runs.get, RUN)
@@ -215,8 +236,18 @@ class Player:
             self._line = line
             if line is not None:
                 self.log.lines.append({"at": self._at(), "text": line})
-                self.log.deliveries.append({"at": self._at(), "to": "job", "conversation": None, "channel": "rehearsal",
-                                            "kind": "status", "title": "", "text": line, "buttons": []})
+                self.log.deliveries.append(
+                    {
+                        "at": self._at(),
+                        "to": "job",
+                        "conversation": None,
+                        "channel": "rehearsal",
+                        "kind": "status",
+                        "title": "",
+                        "text": line,
+                        "buttons": [],
+                    }
+                )
 
     # --- the world moves --------------------------------------------------------------------------------------
     async def _move(self, move: Move) -> None:
@@ -238,8 +269,17 @@ class Player:
             self._reply(who, f"There is no question `{body['op']}` yet. Nothing changed.")
             return
         run, row = found
-        self.fact(run, Answered(at=self.now, path=row.path, value=normalise(body["with"]), by=by, conversation=conversation,
-                                reason=body.get("reason")))
+        self.fact(
+            run,
+            Answered(
+                at=self.now,
+                path=row.path,
+                value=normalise(body["with"]),
+                by=by,
+                conversation=conversation,
+                reason=body.get("reason"),
+            ),
+        )
 
     def _addressed(self, named: str, who: str) -> tuple[str, OpRow] | None:
         """The earliest open op of that name that this person may act on, else the latest that they could have, else
@@ -288,14 +328,35 @@ class Player:
         chat = stream.partition(":")[0] in ("slack", "telegram", "line", "web") and ":" in stream
         conversation = sender if chat else None
         if chat:
-            data = {"text": "", "tap": False, "conversation": sender, "user": {"id": sender}, "files": [], "data": {},
-                    "id": ident, "at": self._at(), **data}
-        self.db.write(lambda tx: inbox.add(tx, stream=stream, ident=ident, sender=str(sender) if sender is not None else None,
-                                           conversation=conversation, at=self.now, body=data))
+            data = {
+                "text": "",
+                "tap": False,
+                "conversation": sender,
+                "user": {"id": sender},
+                "files": [],
+                "data": {},
+                "id": ident,
+                "at": self._at(),
+                **data,
+            }
+        self.db.write(
+            lambda tx: inbox.add(
+                tx,
+                stream=stream,
+                ident=ident,
+                sender=str(sender) if sender is not None else None,
+                conversation=conversation,
+                at=self.now,
+                body=data,
+            )
+        )
         if chat and data["tap"] and stream.endswith(":message"):
             other = stream.replace(":message", ":tap")
-            self.db.write(lambda tx: inbox.add(tx, stream=other, ident=ident, sender=str(sender), conversation=conversation,
-                                               at=self.now, body=data))
+            self.db.write(
+                lambda tx: inbox.add(
+                    tx, stream=other, ident=ident, sender=str(sender), conversation=conversation, at=self.now, body=data
+                )
+            )
 
     def _resolved(self, stream: str) -> str:
         template = refs.parse(stream)
@@ -329,8 +390,13 @@ class Player:
     # --- events and clocks ------------------------------------------------------------------------------------
     async def _route(self, number: int, event: dict[str, Any]) -> None:
         at = datetime.fromisoformat(event["at"])
-        for run_id in self.db.read(lambda tx: list(dict.fromkeys(
-                r for r, _ in waits.waiting_for(tx, event["stream"], event["from"], event["conversation"])))):
+        for run_id in self.db.read(
+            lambda tx: list(
+                dict.fromkeys(
+                    r for r, _ in waits.waiting_for(tx, event["stream"], event["from"], event["conversation"])
+                )
+            )
+        ):
             await self._arrived(run_id, event, at, None)
         self.db.write(inbox.routed, [number])
 
@@ -426,7 +492,9 @@ class Player:
 
     def _tool(self, work: dict[str, Any], body: dict[str, Any]) -> None:
         name = body["tool"]
-        self.log.calls.append({"at": self._at(), "tool": name, "params": plain(body["params"]), "attempt": work["attempt"]})
+        self.log.calls.append(
+            {"at": self._at(), "tool": name, "params": plain(body["params"]), "attempt": work["attempt"]}
+        )
         tool = self.scenario.tools.get(name, {})
         used = self._used.get(name, 0)
         self._used[name] = used + 1
@@ -435,13 +503,18 @@ class Player:
             tool = {"takes": tool.get("takes"), **(tool.get("then") or {})}
             failing = "fails" in tool
         if failing:
-            self._later(work, tool.get("takes"), lambda: _result(self.now, work, error=text(tool["fails"]),
-                                                                 lost=bool(tool.get("lost"))))
+            self._later(
+                work,
+                tool.get("takes"),
+                lambda: _result(self.now, work, error=text(tool["fails"]), lost=bool(tool.get("lost"))),
+            )
         else:
             self._later(work, tool.get("takes"), lambda: _result(self.now, work, value=normalise(tool.get("returns"))))
 
     # --- agents -----------------------------------------------------------------------------------------------
-    def _row(self, rows: list[dict[str, Any]] | None, prompt: str, model: str | None, name: str | None) -> dict[str, Any] | None:
+    def _row(
+        self, rows: list[dict[str, Any]] | None, prompt: str, model: str | None, name: str | None
+    ) -> dict[str, Any] | None:
         for row in rows or []:
             if row.get("when") is not None and str(row["when"]) not in prompt:
                 continue
@@ -457,10 +530,21 @@ class Player:
         self.log.missing.append({"op": (row.id if row and row.id else work["path"]), "prompt": prompt})
         raise Missing
 
-    def _logged(self, work: dict[str, Any], index: int | None, model: str | None, prompt: str, reply: Any, error: str | None) -> None:
+    def _logged(
+        self, work: dict[str, Any], index: int | None, model: str | None, prompt: str, reply: Any, error: str | None
+    ) -> None:
         row = self.db.read(lambda tx: ops.StoredRows(tx, work["run"], JOB).op(work["path"]))
-        self.log.agent_calls.append({"at": self._at(), "op": row.id if row and row.id else work["path"], "index": index,
-                                     "model": model, "prompt": prompt, "reply": reply, "error": error})
+        self.log.agent_calls.append(
+            {
+                "at": self._at(),
+                "op": row.id if row and row.id else work["path"],
+                "index": index,
+                "model": model,
+                "prompt": prompt,
+                "reply": reply,
+                "error": error,
+            }
+        )
 
     def _agent(self, work: dict[str, Any], body: dict[str, Any]) -> None:
         name = body["who"].partition(":")[2] or None
@@ -475,9 +559,13 @@ class Player:
             return
         self._logged(work, None, body["model"], body["prompt"], row.get("reply"), row.get("fails"))
         if "fails" in row:
-            self._later(work, row.get("takes"), lambda: _result(self.now, work, error=text(row["fails"]), who=body["who"]))
+            self._later(
+                work, row.get("takes"), lambda: _result(self.now, work, error=text(row["fails"]), who=body["who"])
+            )
         else:
-            self._later(work, row.get("takes"), lambda: _result(self.now, work, value=text(row.get("reply")), who=body["who"]))
+            self._later(
+                work, row.get("takes"), lambda: _result(self.now, work, value=text(row.get("reply")), who=body["who"])
+            )
 
     def _each(self, work: dict[str, Any], body: dict[str, Any]) -> None:
         answers: list[Any] = []
@@ -508,7 +596,9 @@ class Player:
         row = self._row(self.scenario.judge, prompt, None, None)
         if row is None:
             if self.chooser is not None:
-                which = ["agrees", "disagrees"][self.chooser.choose(f"{work['path']}: the judge", ["agrees", "disagrees"])]
+                which = ["agrees", "disagrees"][
+                    self.chooser.choose(f"{work['path']}: the judge", ["agrees", "disagrees"])
+                ]
                 self._returned(work, _result(self.now, work, value={"verdict": which, "reason": None}))
                 return
             self._lacks(work, prompt)
@@ -554,9 +644,17 @@ class Player:
         if plan.inputs is None:
             names = {**self.db.read(history.bindings, JOB), **names}
         self._children += 1
-        child = RunRow(id=f"r{self._children + 1}", job=JOB, owner=self.scenario.owner, plan="", created=self.now, names=names,
-                       customer=self.scenario.customer, parent=f"{work['run']} {work['path']}",
-                       data={"script": body["script"], "depth": body["depth"], "attempt": work["attempt"]})
+        child = RunRow(
+            id=f"r{self._children + 1}",
+            job=JOB,
+            owner=self.scenario.owner,
+            plan="",
+            created=self.now,
+            names=names,
+            customer=self.scenario.customer,
+            parent=f"{work['run']} {work['path']}",
+            data={"script": body["script"], "depth": body["depth"], "attempt": work["attempt"]},
+        )
         self._done(work)
         self.fact(work["run"], _result(self.now, work, child=child.id))
         outcome = self.db.write(lambda tx: accept(tx, self.site, child, plan))
@@ -578,10 +676,25 @@ class Chooser:
         return pick
 
 
-def _result(now: datetime, work: dict[str, Any], *, value: Any = None, error: str | None = None, lost: bool = False,
-            **extra: Any) -> Returned:
-    return Returned(at=now, path=work["path"], attempt=work["attempt"], kind=work["kind"], value=value, error=error, lost=lost,
-                    extra=extra)
+def _result(
+    now: datetime,
+    work: dict[str, Any],
+    *,
+    value: Any = None,
+    error: str | None = None,
+    lost: bool = False,
+    **extra: Any,
+) -> Returned:
+    return Returned(
+        at=now,
+        path=work["path"],
+        attempt=work["attempt"],
+        kind=work["kind"],
+        value=value,
+        error=error,
+        lost=lost,
+        extra=extra,
+    )
 
 
 def _named(rows: ops.StoredRows, named: str) -> list[OpRow]:
@@ -628,5 +741,11 @@ def _each_answer(row: dict[str, Any], choices: list[dict[str, Any]] | None) -> A
 
 def saved_scripts(plans: dict[str, Plan]) -> dict[str, SavedScript]:
     """What the checks must know of saved scripts."""
-    return {name: SavedScript(name=name, inputs=plan.inputs, calls=tuple(
-        str(op.params.get("script")) for op, _ in plan.walk() if op.op == "run")) for name, plan in plans.items()}
+    return {
+        name: SavedScript(
+            name=name,
+            inputs=plan.inputs,
+            calls=tuple(str(op.params.get("script")) for op, _ in plan.walk() if op.op == "run"),
+        )
+        for name, plan in plans.items()
+    }

@@ -25,7 +25,9 @@ async def rehearse(text: str | bytes, scenario: Scenario) -> tuple[int, dict[str
     sandbox = Sandbox()
     player = Player(scenario, catalog, saved, sandbox)
     try:
-        await player.play(seen.plan, names_of(seen.plan, scenario), source=seen.read.source.pasted, surface=seen.read.surface)
+        await player.play(
+            seen.plan, names_of(seen.plan, scenario), source=seen.read.source.pasted, surface=seen.read.surface
+        )
         found = report(player, [note.message for note in seen.notes], dict(seen.preflight))
     finally:
         player.close()
@@ -97,8 +99,11 @@ async def covered(text: str | bytes, scenario: Scenario) -> tuple[int, dict[str,
     code, report_ = await rehearse(text, scenario)
     reached = {place_of(op["path"]) for op in report_["ops"] if op["started"] is not None}
     every = [op for op, _ in seen.plan.walk()]
-    return code, {"state": report_["state"], "ops": len(every),
-                  "unreached": [{"path": op.place, "told": told(op)} for op in every if op.place not in reached]}
+    return code, {
+        "state": report_["state"],
+        "ops": len(every),
+        "unreached": [{"path": op.place, "told": told(op)} for op in every if op.place not in reached],
+    }
 
 
 def fresh(scenario: Scenario) -> Scenario:
@@ -106,4 +111,6 @@ def fresh(scenario: Scenario) -> Scenario:
     from dataclasses import replace
 
     kept = scenario.files
-    return replace(scenario, files=type(kept)(content=dict(kept.content), links=dict(kept.links), sizes=dict(kept.sizes)))
+    return replace(
+        scenario, files=type(kept)(content=dict(kept.content), links=dict(kept.links), sizes=dict(kept.sizes))
+    )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from bot.domain.record import OpRow, RunRow
-from bot.domain.values import errors_in, plain
+from bot.domain.values import plain
 from bot.rehearse.lines import in_zone
 from bot.rehearse.play import JOB, RUN, Player
 from bot.runtime.report import error_notes, natural, op_report, shown_values, state_of
@@ -56,7 +55,11 @@ def bindings(player: Player, rows: list[OpRow]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     top = {r.id for r in rows if r.region == "" and r.id}
     for row in rows:
-        if row.id in top and row.has_value and (row.region == "" or ".onMiss" in row.region or ".onError" in row.region):
+        if (
+            row.id in top
+            and row.has_value
+            and (row.region == "" or ".onMiss" in row.region or ".onError" in row.region)
+        ):
             if "[" not in row.path and player.site.catalog[row.op].binds:
                 found[row.id] = plain(row.value)
     return found

@@ -19,8 +19,29 @@ from bot.language.problems import did_you_mean, nearest
 from bot.runtime.files import MemoryFiles
 
 DEFAULT_NOW = "2026-01-05T09:00:00+00:00"
-KEYS = ("now", "people", "roles", "owner", "customer", "streams", "bindings", "templates", "inputs", "files", "tools",
-        "agents", "judge", "replan", "saved", "policy", "steps", "until", "workspace", "models", "pasted")
+KEYS = (
+    "now",
+    "people",
+    "roles",
+    "owner",
+    "customer",
+    "streams",
+    "bindings",
+    "templates",
+    "inputs",
+    "files",
+    "tools",
+    "agents",
+    "judge",
+    "replan",
+    "saved",
+    "policy",
+    "steps",
+    "until",
+    "workspace",
+    "models",
+    "pasted",
+)
 WITHIN = {
     "people": ("email", "name", "tz"),
     "agents": ("when", "reply", "fails", "name", "model", "takes"),
@@ -29,8 +50,19 @@ WITHIN = {
     "steps": ("at", "answer", "event", "edit", "crash"),
     "answer": ("op", "by", "from", "with", "reason"),
     "event": ("stream", "from", "id", "data"),
-    "tools": ("returns", "fails", "times", "then", "takes", "schema", "output", "readOnly", "idempotent", "destructive",
-              "lost"),
+    "tools": (
+        "returns",
+        "fails",
+        "times",
+        "then",
+        "takes",
+        "schema",
+        "output",
+        "readOnly",
+        "idempotent",
+        "destructive",
+        "lost",
+    ),
     "workspace": ("timezone", "working_hours", "holidays", "ask_window", "approval_window", "reminders", "quiet_hours"),
     "customer": ("id", "email", "conversation", "name"),
     "stream": ("name", "schema", "scope"),
@@ -83,10 +115,20 @@ class Scenario:
     def world(self, at: datetime) -> World:
         has_agent = self.agents is not None or self.judge is not None or self.replan is not None
         return World(
-            now=at, owner=self.owner, people=self.people, roles=self.roles,
-            agents=(Agent(name="claude", default=True),) if has_agent else (), models=self.models, streams=self.streams,
-            bindings={name: type_of(value) for name, value in self.bindings.items()}, templates=self.templates,
-            customer=self.customer, channels=None, judge=has_agent, workspace=self.workspace, policy=self.policy,
+            now=at,
+            owner=self.owner,
+            people=self.people,
+            roles=self.roles,
+            agents=(Agent(name="claude", default=True),) if has_agent else (),
+            models=self.models,
+            streams=self.streams,
+            bindings={name: type_of(value) for name, value in self.bindings.items()},
+            templates=self.templates,
+            customer=self.customer,
+            channels=None,
+            judge=has_agent,
+            workspace=self.workspace,
+            policy=self.policy,
         )
 
 
@@ -95,21 +137,34 @@ class _Loader(yaml.SafeLoader):
 
 
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in found
-            if tag not in ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:bool", "tag:yaml.org,2002:int",
-                           "tag:yaml.org,2002:float")]
+    first: [
+        (tag, pattern)
+        for tag, pattern in found
+        if tag
+        not in (
+            "tag:yaml.org,2002:timestamp",
+            "tag:yaml.org,2002:bool",
+            "tag:yaml.org,2002:int",
+            "tag:yaml.org,2002:float",
+        )
+    ]
     for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+)
 _Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$"), list("-+0123456789"))
 _Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$"), list("-+.0123456789"))
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$"),
+    list("-+.0123456789"),
+)
 
 
 def load(text: str) -> Scenario:
     """The scenario of a YAML text."""
     try:
-        got = yaml.load(text, Loader=_Loader) if text.strip() else {}  # noqa: S506 - a SafeLoader
+        got = yaml.load(text, Loader=_Loader) if text.strip() else {}
     except yaml.YAMLError as fault:
         raise WrongScenario(f"the scenario does not read as YAML: {fault}") from None
     if got is None:
@@ -131,22 +186,34 @@ def build(raw: dict[str, Any]) -> Scenario:
             _known(raw[key], WITHIN[key], f"`{key}`")
     now = _instant(str(raw.get("now", DEFAULT_NOW)), "now")
     workspace = _workspace(raw.get("workspace") or {}, now)
-    people = tuple(Person(email=str(p["email"]), name=str(p.get("name") or str(p["email"]).partition("@")[0]),
-                          timezone=p.get("tz")) for p in raw.get("people") or [])
+    people = tuple(
+        Person(
+            email=str(p["email"]), name=str(p.get("name") or str(p["email"]).partition("@")[0]), timezone=p.get("tz")
+        )
+        for p in raw.get("people") or []
+    )
     owner = str(raw.get("owner") or (people[0].email if people else "owner@example.com"))
     return Scenario(
-        now=now, until=_moment(raw["until"], now, "until") if raw.get("until") else None,
-        moves=tuple(_move(step, now) for step in raw.get("steps") or []), owner=owner, people=people,
+        now=now,
+        until=_moment(raw["until"], now, "until") if raw.get("until") else None,
+        moves=tuple(_move(step, now) for step in raw.get("steps") or []),
+        owner=owner,
+        people=people,
         roles={str(n): tuple(map(str, members)) for n, members in (raw.get("roles") or {}).items()},
         customer=normalise(raw["customer"]) if raw.get("customer") else None,
         streams={s.name: s for s in map(_stream, raw.get("streams") or [])},
-        bindings=normalise(raw.get("bindings") or {}), templates=normalise(raw.get("templates") or {}),
+        bindings=normalise(raw.get("bindings") or {}),
+        templates=normalise(raw.get("templates") or {}),
         inputs=normalise(raw["inputs"]) if raw.get("inputs") is not None else None,
-        files=_files(raw.get("files") or {}), tools=_tools(raw.get("tools") or {}),
-        agents=raw.get("agents"), judge=raw.get("judge"), replan=raw.get("replan"),
+        files=_files(raw.get("files") or {}),
+        tools=_tools(raw.get("tools") or {}),
+        agents=raw.get("agents"),
+        judge=raw.get("judge"),
+        replan=raw.get("replan"),
         saved={str(n): str(t) for n, t in (raw.get("saved") or {}).items()},
         policy=Policy(approve={str(k): v for k, v in ((raw.get("policy") or {}).get("approve") or {}).items()}),
-        workspace=workspace, models=tuple(map(str, raw["models"])) if raw.get("models") else None,
+        workspace=workspace,
+        models=tuple(map(str, raw["models"])) if raw.get("models") else None,
         pasted=str(raw.get("pasted", "plain")),
         tool_specs=tuple(_tool_spec(str(n), t or {}) for n, t in (raw.get("tools") or {}).items()),
     )
@@ -215,7 +282,9 @@ def _stream(entry: Any) -> StreamSpec:
         return StreamSpec(name=entry)
     _mapping(entry, "streams")
     _known(entry, WITHIN["stream"], "a stream")
-    return StreamSpec(name=str(entry["name"]), schema=_schema(entry.get("schema")), scope=entry.get("scope", "workspace"))
+    return StreamSpec(
+        name=str(entry["name"]), schema=_schema(entry.get("schema")), scope=entry.get("scope", "workspace")
+    )
 
 
 def _schema(raw: Any) -> dict[str, Any] | None:
@@ -231,7 +300,7 @@ def _files(raw: dict[str, Any]) -> MemoryFiles:
     files = MemoryFiles()
     for path, value in raw.items():
         if isinstance(value, dict) and len(value) == 1:
-            (kind, given), = value.items()
+            ((kind, given),) = value.items()
             if kind == "base64":
                 files.content[path] = base64.b64decode(str(given))
                 continue
@@ -241,7 +310,9 @@ def _files(raw: dict[str, Any]) -> MemoryFiles:
             if kind == "size":
                 found = re.fullmatch(r"(\d+)\s*(B|KB|MB|GB)?", str(given))
                 if found:
-                    files.sizes[path] = int(found[1]) * {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}[found[2] or "B"]
+                    files.sizes[path] = (
+                        int(found[1]) * {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}[found[2] or "B"]
+                    )
                     continue
         if isinstance(value, (dict, list)):
             raise WrongScenario(f"file `{path}`: give its text, or `base64`, `link` or `size`")
@@ -262,7 +333,16 @@ def _tools(raw: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def _tool_spec(name: str, tool: dict[str, Any]) -> OpSpec:
     schema = _schema(tool.get("schema"))
     return OpSpec(
-        name=name, summary=f"The tool {name}.", kind="effect", shape=f"{name} KEY: VALUE …", params=schema or {}, schema=schema,
-        output=_schema(tool.get("output")), value="output", tool=True, read_only=bool(tool.get("readOnly")),
-        idempotent=bool(tool.get("idempotent")), destructive=tool.get("destructive"),
+        name=name,
+        summary=f"The tool {name}.",
+        kind="effect",
+        shape=f"{name} KEY: VALUE …",
+        params=schema or {},
+        schema=schema,
+        output=_schema(tool.get("output")),
+        value="output",
+        tool=True,
+        read_only=bool(tool.get("readOnly")),
+        idempotent=bool(tool.get("idempotent")),
+        destructive=tool.get("destructive"),
     )

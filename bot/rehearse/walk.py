@@ -28,8 +28,15 @@ class Walker(Player):
         from bot.domain.record import RunRow
         from bot.runtime.commit import accept
 
-        run = RunRow(id=RUN, job=JOB, owner=self.scenario.owner, plan="", created=self.now, names=names,
-                     customer=self.scenario.customer)
+        run = RunRow(
+            id=RUN,
+            job=JOB,
+            owner=self.scenario.owner,
+            plan="",
+            created=self.now,
+            names=names,
+            customer=self.scenario.customer,
+        )
         self._follow(self.db.write(lambda tx: accept(tx, self.site, run, plan)))
         try:
             await self._come_to_rest()
@@ -53,7 +60,9 @@ class Walker(Player):
                 ways = ["approve", "decline"] if gate["kind"] == "approval" else ["happened", "skip"]
                 at = self.chooser.choose(f"{name}", [*ways, "nobody answers"])
                 if at < len(ways):
-                    self.fact(RUN, Answered(at=self.now, path=row.path, value=ways[at], by=gate["to"][0], reason="rehearsed"))
+                    self.fact(
+                        RUN, Answered(at=self.now, path=row.path, value=ways[at], by=gate["to"][0], reason="rehearsed")
+                    )
                 else:
                     await self._let_pass(row.path)
                 await self._come_to_rest()
@@ -100,8 +109,17 @@ class Walker(Player):
                 if who.startswith("agent"):
                     continue
                 person = None if ":" in who and "@" not in who else who
-                self.fact(RUN, Answered(at=self.now, path=row.path, value=value, by=person,
-                                        conversation=None if person else who, reason="rehearsed"))
+                self.fact(
+                    RUN,
+                    Answered(
+                        at=self.now,
+                        path=row.path,
+                        value=value,
+                        by=person,
+                        conversation=None if person else who,
+                        reason="rehearsed",
+                    ),
+                )
                 again = self.db.read(lambda tx, p=row.path: ops.StoredRows(tx, RUN, JOB).op(p))
                 if again is None or again.state != "waiting":
                     break
@@ -122,8 +140,11 @@ class Walker(Player):
         self._events += 1
         stream, sender = row.data["streams"][0], row.data.get("from")
         body: dict[str, Any] = {"text": "an answer", "user": {"id": sender}, "conversation": sender, "state": "done"}
-        self.db.write(lambda tx: inbox.add(tx, stream=stream, ident=f"w{self._events}", sender=sender, conversation=sender,
-                                           at=self.now, body=body))
+        self.db.write(
+            lambda tx: inbox.add(
+                tx, stream=stream, ident=f"w{self._events}", sender=sender, conversation=sender, at=self.now, body=body
+            )
+        )
 
 
 def replace_moves(scenario: Scenario) -> Scenario:
@@ -132,7 +153,8 @@ def replace_moves(scenario: Scenario) -> Scenario:
 
 def _sample(field: dict[str, Any]) -> Any:
     return {"number": field.get("min", 1), "date": "2030-01-01", "time": "09:00", "bool": True}.get(
-        field["type"], (field.get("choices") or ["an answer"])[0])
+        field["type"], (field.get("choices") or ["an answer"])[0]
+    )
 
 
 def outcome(player: Walker, chooser: Chooser) -> dict[str, Any]:
@@ -141,8 +163,13 @@ def outcome(player: Walker, chooser: Chooser) -> dict[str, Any]:
     assert run is not None
     state = "failed" if player.log.missing else state_of(run)
     says = [d["text"] for d in player.log.deliveries if d["kind"] in ("say", "send") and d["text"]]
-    return {"way": [f"{about}: {ways[pick]}" for about, ways, pick in chooser.taken], "state": state,
-            "error": run.data.get("error"), "says": says, "calls": [c["tool"] for c in player.log.calls]}
+    return {
+        "way": [f"{about}: {ways[pick]}" for about, ways, pick in chooser.taken],
+        "state": state,
+        "error": run.data.get("error"),
+        "says": says,
+        "calls": [c["tool"] for c in player.log.calls],
+    }
 
 
 def next_way(chooser: Chooser) -> tuple[int, ...] | None:

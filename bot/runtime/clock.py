@@ -64,8 +64,15 @@ class Waker:
         now = self._clock.now()
         wake = min(at or now + FARTHEST, now + FARTHEST)
         self._next = wake
-        self._scheduler.add_job(self.fire, DateTrigger(max(wake, now)), id="due", replace_existing=True,
-                                misfire_grace_time=None, coalesce=True, max_instances=4)
+        self._scheduler.add_job(
+            self.fire,
+            DateTrigger(max(wake, now)),
+            id="due",
+            replace_existing=True,
+            misfire_grace_time=None,
+            coalesce=True,
+            max_instances=4,
+        )
 
     async def fire(self) -> None:
         async with self._busy:

@@ -39,7 +39,7 @@ class Site:
     world: Callable[[datetime], World]
     secret: str
     url: str = "http://127.0.0.1:8484"
-    here: Callable[[Delivery], bool] = lambda _: False  # noqa: E731
+    here: Callable[[Delivery], bool] = lambda _: False
     """Whether a delivery goes to the room, where its commit is its acceptance."""
     _plans: OrderedDict[str, PlanIndex] = field(default_factory=OrderedDict)
 
@@ -93,8 +93,14 @@ def _apply(tx: Transaction, site: Site, run: RunRow, fact: Fact) -> Outcome:
         while "more" in run.data:
             _apply(tx, site, run, Continued(at=fact.at))
     resumed = "more" in run.data
-    view = View(run=run, rows=ops.StoredRows(tx, run.id, run.job), index=site.index(tx, run.plan),
-                world=world_of(site, run, fact.at), secret=site.secret, url=site.url)
+    view = View(
+        run=run,
+        rows=ops.StoredRows(tx, run.id, run.job),
+        index=site.index(tx, run.plan),
+        world=world_of(site, run, fact.at),
+        secret=site.secret,
+        url=site.url,
+    )
     step = apply(view, fact)
     if step.where:
         return Outcome(run=run.id, where=step.where)
@@ -125,14 +131,23 @@ def _tell_parent(tx: Transaction, site: Site, run: RunRow, at: datetime, outcome
     value = report.result_of_run(tx, run.id, run.job)
     script = run.data.get("script")
     if script:
-        inbox.add(tx, stream=f"script:{script}", ident=run.id, sender=script, conversation=None, at=at,
-                  body={"run": run.id, "state": run.state, "result": plain(value)})
+        inbox.add(
+            tx,
+            stream=f"script:{script}",
+            ident=run.id,
+            sender=script,
+            conversation=None,
+            at=at,
+            body={"run": run.id, "state": run.state, "result": plain(value)},
+        )
     if run.parent is None:
         return
     parent, path = run.parent.split(" ", 1)
     error = None if run.state == "done" else f"`{script}` {run.state}: {run.data.get('error') or 'it was cancelled'}"
     extra = {"child": run.id} if error else {"child": run.id, "state": run.state}
-    fact = Returned(at=at, path=path, attempt=run.data.get("attempt", 1), kind="run", value=value, error=error, extra=extra)
+    fact = Returned(
+        at=at, path=path, attempt=run.data.get("attempt", 1), kind="run", value=value, error=error, extra=extra
+    )
     outcome.also.append(take(tx, site, parent, fact))
 
 
@@ -141,8 +156,9 @@ def world_of(site: Site, run: RunRow, now: datetime) -> World:
     return replace(site.world(now), owner=run.owner, customer=run.customer)
 
 
-def accept(tx: Transaction, site: Site, run: RunRow, plan: Plan, *, source: str | None = None,
-           surface: str | None = None) -> Outcome:
+def accept(
+    tx: Transaction, site: Site, run: RunRow, plan: Plan, *, source: str | None = None, surface: str | None = None
+) -> Outcome:
     """Starts a run of a plan whose checks have passed: its rows and its first step, at once."""
     body = plan_text(plan)
     run.plan = digest(body)
@@ -151,13 +167,15 @@ def accept(tx: Transaction, site: Site, run: RunRow, plan: Plan, *, source: str 
     return _apply(tx, site, run, Accepted(at=run.created))
 
 
-def offer(tx: Transaction, site: Site, event: dict[str, Any], at: datetime,
-          passes: Mapping[str, Mapping[str, bool | str]]) -> list[Outcome]:
+def offer(
+    tx: Transaction, site: Site, event: dict[str, Any], at: datetime, passes: Mapping[str, Mapping[str, bool | str]]
+) -> list[Outcome]:
     """Gives an event to every run with an expectation that it could settle. `passes`: by run, what has been
     evaluated of its expectations' `where`."""
     found: list[Outcome] = []
-    for run_id in dict.fromkeys(r for r, _ in waits.waiting_for(tx, event["stream"], event.get("from"),
-                                                                 event.get("conversation"))):
+    for run_id in dict.fromkeys(
+        r for r, _ in waits.waiting_for(tx, event["stream"], event.get("from"), event.get("conversation"))
+    ):
         fact = Arrived(at=at, stream=event["stream"], event=event, passes=passes.get(run_id, {}))
         found.append(take(tx, site, run_id, fact))
     return found

@@ -1,4 +1,4 @@
-"""The one writer: what waits to be written shares a transaction, each in a savepoint; what is alone waits for nobody."""
+"""The one writer: what waits shares a transaction, each piece in a savepoint; what is alone waits for nobody."""
 
 from __future__ import annotations
 

@@ -65,8 +65,15 @@ class NotThere(WaitonError):
 class Desk:
     """The product behind every surface."""
 
-    def __init__(self, committer: Committer, catalog: Catalog, settings: Settings, clock: Clock, inbound: Inbox,
-                 listeners: Listeners) -> None:
+    def __init__(
+        self,
+        committer: Committer,
+        catalog: Catalog,
+        settings: Settings,
+        clock: Clock,
+        inbound: Inbox,
+        listeners: Listeners,
+    ) -> None:
         self.committer = committer
         self.catalog = catalog
         self.settings = settings
@@ -79,14 +86,32 @@ class Desk:
         return self.committer.site
 
     # --- scripts ----------------------------------------------------------------------------------------------
-    async def check(self, text: str | bytes, *, by: str, job: str | None = None, inputs: Mapping[str, Any] | None = None,
-                    escaping: Any = "plain", starting: bool = True) -> Examined:
+    async def check(
+        self,
+        text: str | bytes,
+        *,
+        by: str,
+        job: str | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        escaping: Any = "plain",
+        starting: bool = True,
+    ) -> Examined:
         """Every problem of a text, or its plan with notes and pre-flight; nothing is stored."""
         world = await self.committer.read(self._world_for, by, job)
-        return await asyncio.to_thread(examine, text, self.catalog, world, inputs=inputs, escaping=escaping, starting=starting)
+        return await asyncio.to_thread(
+            examine, text, self.catalog, world, inputs=inputs, escaping=escaping, starting=starting
+        )
 
-    async def start(self, text: str | bytes, *, by: str, job: str, inputs: Mapping[str, Any] | None = None,
-                    escaping: Any = "plain", author: str | None = None) -> Started:
+    async def start(
+        self,
+        text: str | bytes,
+        *,
+        by: str,
+        job: str,
+        inputs: Mapping[str, Any] | None = None,
+        escaping: Any = "plain",
+        author: str | None = None,
+    ) -> Started:
         """Checks a text and runs it in a job, as this person; refused scripts store nothing."""
         seen = await self.check(text, by=by, job=job, inputs=inputs, escaping=escaping)
         if seen.refused or seen.plan is None:
@@ -101,9 +126,16 @@ class Desk:
             now = self.clock.now()
             kept = runs.get_job(tx, job)
             customer = kept["customer"] if kept else None
-            row = RunRow(id=run_id, job=job, owner=by, plan="", created=now, customer=customer,
-                         names=self._names(tx, plan, job, inputs or {}),
-                         data={k: v for k, v in {"author": author, "script": plan.name, **_told(tx, seen)}.items() if v})
+            row = RunRow(
+                id=run_id,
+                job=job,
+                owner=by,
+                plan="",
+                created=now,
+                customer=customer,
+                names=self._names(tx, plan, job, inputs or {}),
+                data={k: v for k, v in {"author": author, "script": plan.name, **_told(tx, seen)}.items() if v},
+            )
             return accept(tx, self.site, row, plan, source=seen.read.source.pasted, surface=seen.read.surface)
 
         await self.committer.write(write)
@@ -157,7 +189,9 @@ class Desk:
         fact = Answered(at=self.clock.now(), path=row["path"], value=normalise(value), by=who, reason=reason)
         return await self._act(row["run"], fact, who)
 
-    async def edit(self, run_id: str, edit: Mapping[str, Any], *, by: str, why: str | None = None, rev: int | None = None) -> Said:
+    async def edit(
+        self, run_id: str, edit: Mapping[str, Any], *, by: str, why: str | None = None, rev: int | None = None
+    ) -> Said:
         """One edit of section 10 of the language."""
         fact = Edited(at=self.clock.now(), by=by, edit=normalise(dict(edit)), why=why, rev=rev)
         return await self._act(run_id, fact, by)
@@ -183,8 +217,16 @@ class Desk:
         return open_[0].path if open_ else None
 
     # --- events -----------------------------------------------------------------------------------------------
-    async def event(self, stream: str, body: Any, *, ident: str, sender: str | None = None, conversation: str | None = None,
-                    raw: Any = None) -> bool:
+    async def event(
+        self,
+        stream: str,
+        body: Any,
+        *,
+        ident: str,
+        sender: str | None = None,
+        conversation: str | None = None,
+        raw: Any = None,
+    ) -> bool:
         """Stores an event and routes it; False where its sender's id was seen before."""
         return await self.inbound.receive(stream, body, ident=ident, sender=sender, conversation=conversation, raw=raw)
 
@@ -210,8 +252,15 @@ class Desk:
         def write(tx: Transaction) -> bool:
             if not waits.call_endpoint(tx, token, now):
                 return False
-            return inbox.add(tx, stream=f"endpoint:{token}", ident="call", sender=None, conversation=None, at=now,
-                             body=normalise(body))
+            return inbox.add(
+                tx,
+                stream=f"endpoint:{token}",
+                ident="call",
+                sender=None,
+                conversation=None,
+                at=now,
+                body=normalise(body),
+            )
 
         if not await self.committer.write(write):
             return 409
@@ -236,15 +285,32 @@ class Desk:
         entries = history.of_run(tx, run_id)
         line = tenses.line(rows, world, self.clock.now())
         found: dict[str, Any] = {
-            "id": run.id, "job": run.job, "owner": run.owner, "script": run.data.get("script"), "version": run.data.get("version"),
-            "created": _iso(run.created, zone), "ended": _iso(run.ended, zone), "state": report.state_of(run),
-            "error": run.data.get("error"), "line": line,
+            "id": run.id,
+            "job": run.job,
+            "owner": run.owner,
+            "script": run.data.get("script"),
+            "version": run.data.get("version"),
+            "created": _iso(run.created, zone),
+            "ended": _iso(run.ended, zone),
+            "state": report.state_of(run),
+            "error": run.data.get("error"),
+            "line": line,
             "result": plain(shown[0] if len(shown) == 1 else shown if shown else None),
             "held": [] if plan.sealed else history.held(tx, run.job),
             "ops": [report.op_report(row, zone) for row in rows],
-            "deliveries": [{"at": _iso(d["at"], zone), "to": d["to"], "kind": d["kind"], "state": d["state"], "error": d["error"],
-                            "outcome": d["outcome"], "title": d["card"].get("title", ""), "text": d["card"].get("text", "")}
-                           for d in outbox.find(tx, run_id=run_id)],
+            "deliveries": [
+                {
+                    "at": _iso(d["at"], zone),
+                    "to": d["to"],
+                    "kind": d["kind"],
+                    "state": d["state"],
+                    "error": d["error"],
+                    "outcome": d["outcome"],
+                    "title": d["card"].get("title", ""),
+                    "text": d["card"].get("text", ""),
+                }
+                for d in outbox.find(tx, run_id=run_id)
+            ],
             "edits": [e["data"]["edit"] for e in entries if e["what"] == "edited"],
             "notes": report.error_notes(rows),
             "cost": {"agent_calls": 0, "tokens": 0, "usd": 0},
@@ -262,8 +328,9 @@ class Desk:
         rows = ops.StoredRows(tx, run_id, run.job).all()
         return self.site.index(tx, run.plan).plan, run, rows, history.of_run(tx, run_id)
 
-    async def find_runs(self, *, job: str | None = None, state: str | None = None, owner: str | None = None,
-                        limit: int = 50) -> list[RunRow]:
+    async def find_runs(
+        self, *, job: str | None = None, state: str | None = None, owner: str | None = None, limit: int = 50
+    ) -> list[RunRow]:
         return await self.committer.read(lambda tx: runs.find(tx, job_id=job, state=state, owner=owner, limit=limit))
 
     async def world(self) -> World:
@@ -274,7 +341,9 @@ class Desk:
         """A link that logs this person in once, within 15 minutes."""
         secret = secrets.token_urlsafe(24)
         now = self.clock.now()
-        await self.committer.write(lambda tx: people.add_login(tx, secret, email, now + timedelta(minutes=LOGIN_MINUTES)))
+        await self.committer.write(
+            lambda tx: people.add_login(tx, secret, email, now + timedelta(minutes=LOGIN_MINUTES))
+        )
         return f"{self.settings.url}/login/{secret}"
 
     async def log_in(self, secret: str) -> tuple[str, str] | None:
@@ -345,8 +414,11 @@ def _told(tx: Transaction, seen: Examined) -> dict[str, Any]:
     latest = flight.get("latest_end")
     return {
         "pasted": key,
-        "preflight": {**flight, "writes": list(flight.get("writes", []))[:TOLD],
-                      "latest_end": latest.isoformat() if latest else None},
+        "preflight": {
+            **flight,
+            "writes": list(flight.get("writes", []))[:TOLD],
+            "latest_end": latest.isoformat() if latest else None,
+        },
         "notes": [note.message for note in seen.notes][:TOLD],
     }
 

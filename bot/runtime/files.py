@@ -135,8 +135,11 @@ class FolderFiles:
         found: set[str] = set()
         for root in dict.fromkeys((self._job(job), self.root)):
             for folder, names, files in os.walk(root):
-                names[:] = sorted(n for n in names if not n.startswith(".")
-                                  and not (self.job_folders and Path(folder, n) == self.root / "jobs"))
+                names[:] = sorted(
+                    n
+                    for n in names
+                    if not n.startswith(".") and not (self.job_folders and Path(folder, n) == self.root / "jobs")
+                )
                 for name in files:
                     full = Path(folder, name)
                     relative = full.relative_to(root).as_posix()

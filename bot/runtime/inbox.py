@@ -28,13 +28,29 @@ class Inbox:
         self.sandbox = sandbox
         self._routing = asyncio.Lock()
 
-    async def receive(self, stream: str, body: Any, *, ident: str, sender: str | None = None, conversation: str | None = None,
-                      raw: Any = None) -> bool:
+    async def receive(
+        self,
+        stream: str,
+        body: Any,
+        *,
+        ident: str,
+        sender: str | None = None,
+        conversation: str | None = None,
+        raw: Any = None,
+    ) -> bool:
         at = self.clock.now()
 
         def write(tx: Transaction) -> tuple[bool, list[Outcome]]:
-            new = inbox.add(tx, stream=stream, ident=ident, sender=sender, conversation=conversation, at=at,
-                            body=normalise(body), raw=raw)
+            new = inbox.add(
+                tx,
+                stream=stream,
+                ident=ident,
+                sender=sender,
+                conversation=conversation,
+                at=at,
+                body=normalise(body),
+                raw=raw,
+            )
             return new, []
 
         new, _ = await self.committer.write(write)
@@ -64,7 +80,9 @@ class Inbox:
         """Gives the event to each run that could take it; a run that took it before changes nothing."""
         at = datetime.fromisoformat(event["at"])
         outcomes: list[Outcome] = []
-        for run_id in dict.fromkeys(r for r, _ in waits.waiting_for(tx, event["stream"], event["from"], event["conversation"])):
+        for run_id in dict.fromkeys(
+            r for r, _ in waits.waiting_for(tx, event["stream"], event["from"], event["conversation"])
+        ):
             fact = Arrived(at=at, stream=event["stream"], event=event, passes=passes.get(run_id, {}))
             outcomes.append(take(tx, self.committer.site, run_id, fact))
         if not any(o.where for o in outcomes):

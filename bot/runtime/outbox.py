@@ -103,8 +103,15 @@ class Outbox:
             outbox.mark_done(tx, row["seq"], now, ref=ref, error=error)
             if not row["opens"] and error is None:
                 return []
-            fact = Delivered(at=now, path=row["path"], delivery=row["id"], kind=row["kind"], to=row["to"],
-                             attempt=row["attempt"], error=error)
+            fact = Delivered(
+                at=now,
+                path=row["path"],
+                delivery=row["id"],
+                kind=row["kind"],
+                to=row["to"],
+                attempt=row["attempt"],
+                error=error,
+            )
             return [take(tx, self.committer.site, row["run"], fact)]
 
         await self.committer.write(write)

@@ -41,8 +41,16 @@ class Performer:
 
     `holder` names this process. `only`: a run that a terminal works on; other runs' work is the server's."""
 
-    def __init__(self, committer: Committer, clock: Clock, sandbox: Sandbox, tools: Tools, files: filing.Files, holder: str,
-                 only: str | None = None) -> None:
+    def __init__(
+        self,
+        committer: Committer,
+        clock: Clock,
+        sandbox: Sandbox,
+        tools: Tools,
+        files: filing.Files,
+        holder: str,
+        only: str | None = None,
+    ) -> None:
         self.holder = holder
         self.only = only
         self.committer = committer
@@ -54,7 +62,10 @@ class Performer:
         self._tasks: set[asyncio.Task[None]] = set()
         self._busy: set[tuple[Any, ...]] = set()
         self._kinds: dict[str, Callable[[Work], Awaitable[Any]]] = {
-            "cel": self._cel, "jq": self._jq, "file": self._file, "tool": self._tool,
+            "cel": self._cel,
+            "jq": self._jq,
+            "file": self._file,
+            "tool": self._tool,
         }
 
     async def look(self) -> None:
@@ -66,7 +77,9 @@ class Performer:
         standing = await self.committer.read(leases.live, self.clock.now())
         for work in rows:
             other = standing.get(run_lease(work["run"]))
-            if (self.only is not None and work["run"] != self.only) or (other not in (None, self.holder) and lives(other or "", standing)):
+            if (self.only is not None and work["run"] != self.only) or (
+                other not in (None, self.holder) and lives(other or "", standing)
+            ):
                 continue
             if work["state"] == "sent" and lives(work["holder"] or "", standing):
                 continue
@@ -89,9 +102,20 @@ class Performer:
         if self.only is not None and run_id != self.only:
             return
         for call in calls:
-            self._spawn({"run": run_id, "path": call.path, "attempt": call.attempt, "kind": call.kind, "n": call.n,
-                         "body": call.body, "at": call.at, "state": "queued", "idempotent": call.idempotent,
-                         "timeout_s": call.timeout_s})
+            self._spawn(
+                {
+                    "run": run_id,
+                    "path": call.path,
+                    "attempt": call.attempt,
+                    "kind": call.kind,
+                    "n": call.n,
+                    "body": call.body,
+                    "at": call.at,
+                    "state": "queued",
+                    "idempotent": call.idempotent,
+                    "timeout_s": call.timeout_s,
+                }
+            )
 
     def _spawn(self, work: Work) -> None:
         key = _key(work)
@@ -122,7 +146,9 @@ class Performer:
             await self._report(work, error="it broke inside; the log has more")
 
     async def _perform(self, work: Work) -> None:
-        if not work["idempotent"] and not await self._safely(lambda tx: outbox.call_sent(tx, work, self.clock.now(), self.holder)):
+        if not work["idempotent"] and not await self._safely(
+            lambda tx: outbox.call_sent(tx, work, self.clock.now(), self.holder)
+        ):
             return
         try:
             value = await self._kinds[work["kind"]](work)
@@ -166,7 +192,14 @@ class Performer:
             saved = scripts.get(tx, work["body"]["script"])
             outbox.call_done(tx, work, now)
             if saved is None:
-                return [take(tx, self.committer.site, work["run"], result(work, now, error=f"there is no saved script `{work['body']['script']}`"))]
+                return [
+                    take(
+                        tx,
+                        self.committer.site,
+                        work["run"],
+                        result(work, now, error=f"there is no saved script `{work['body']['script']}`"),
+                    )
+                ]
             child = "r_" + digest(f"{work['run']} {work['path']} {work['attempt']}")[:14]
             if runs.get(tx, child) is not None:
                 return []
@@ -174,10 +207,22 @@ class Performer:
             names = input_names(plan, work["body"]["inputs"])
             if plan.inputs is None:
                 names = {**history.bindings(tx, parent.job), **names}
-            row = RunRow(id=child, job=parent.job, owner=parent.owner, plan=saved["plan"], created=now, names=names,
-                         customer=parent.customer, parent=f"{work['run']} {work['path']}",
-                         data={"script": saved["name"], "version": saved["version"], "depth": work["body"]["depth"],
-                               "attempt": work["attempt"]})
+            row = RunRow(
+                id=child,
+                job=parent.job,
+                owner=parent.owner,
+                plan=saved["plan"],
+                created=now,
+                names=names,
+                customer=parent.customer,
+                parent=f"{work['run']} {work['path']}",
+                data={
+                    "script": saved["name"],
+                    "version": saved["version"],
+                    "depth": work["body"]["depth"],
+                    "attempt": work["attempt"],
+                },
+            )
             told = take(tx, self.committer.site, work["run"], result(work, now, child=child))
             return [told, accept(tx, self.committer.site, row, plan)]
 
@@ -190,7 +235,9 @@ class Performer:
             row = runs.get(tx, child) if child else None
             if row is None or row.ended is not None:
                 return []
-            fact = Edited(at=self.clock.now(), by=row.owner, edit={"run": "cancel"}, why="the run that started it went on")
+            fact = Edited(
+                at=self.clock.now(), by=row.owner, edit={"run": "cancel"}, why="the run that started it went on"
+            )
             return [take(tx, self.committer.site, row.id, fact)]
 
         await self._safely(stop)
@@ -224,17 +271,31 @@ def database_away(fault: Exception) -> bool:
     return type(fault).__name__ in ("OperationalError", "InterfaceError", "AdminShutdown", "TimeoutError")
 
 
-def result(work: Work, now: datetime, *, value: Any = None, error: str | None = None, lost: bool = False, **extra: Any) -> Returned:
+def result(
+    work: Work, now: datetime, *, value: Any = None, error: str | None = None, lost: bool = False, **extra: Any
+) -> Returned:
     """A call's result as a fact."""
-    return Returned(at=now, path=work["path"], attempt=work["attempt"], kind=work["kind"], value=value, error=error, lost=lost,
-                    extra=extra)
+    return Returned(
+        at=now,
+        path=work["path"],
+        attempt=work["attempt"],
+        kind=work["kind"],
+        value=value,
+        error=error,
+        lost=lost,
+        extra=extra,
+    )
 
 
-async def arrive(committer: Committer, sandbox: Sandbox, run_id: str, event: dict[str, Any], *, only: str | None = None) -> Outcome:
+async def arrive(
+    committer: Committer, sandbox: Sandbox, run_id: str, event: dict[str, Any], *, only: str | None = None
+) -> Outcome:
     """Offers one event to one run; evaluates what its expectations filter by, and takes it again."""
     passes: dict[str, bool | str] = {}
     while True:
-        fact = Arrived(at=datetime.fromisoformat(event["at"]), stream=event["stream"], event=event, passes=dict(passes), only=only)
+        fact = Arrived(
+            at=datetime.fromisoformat(event["at"]), stream=event["stream"], event=event, passes=dict(passes), only=only
+        )
         outcome = await committer.fact(run_id, fact)
         if not outcome.where:
             return outcome

@@ -20,7 +20,9 @@ def natural(path: str) -> list[Any]:
 
 def shown_values(rows: list[OpRow]) -> list[Any]:
     """What was shown, in written order and index."""
-    return [r.data["shown"] for r in sorted(rows, key=lambda r: natural(r.path)) if "shown" in r.data and r.state == "done"]
+    return [
+        r.data["shown"] for r in sorted(rows, key=lambda r: natural(r.path)) if "shown" in r.data and r.state == "done"
+    ]
 
 
 def result_of_run(tx: Transaction, run_id: str, job: str) -> Any:
@@ -45,9 +47,18 @@ def op_report(row: OpRow, zone: Any) -> dict[str, Any]:
         return moment.astimezone(zone).isoformat() if moment else None
 
     return {
-        "path": row.path, "id": row.id, "op": row.op, "state": row.state, "value": plain(row.value) if row.has_value else None,
-        "by": row.by, "error": row.data.get("error"), "reason": row.data.get("reason"), "miss": row.data.get("miss"),
-        "claim": row.data.get("claim"), "started": at(row.started), "ended": at(row.ended),
+        "path": row.path,
+        "id": row.id,
+        "op": row.op,
+        "state": row.state,
+        "value": plain(row.value) if row.has_value else None,
+        "by": row.by,
+        "error": row.data.get("error"),
+        "reason": row.data.get("reason"),
+        "miss": row.data.get("miss"),
+        "claim": row.data.get("claim"),
+        "started": at(row.started),
+        "ended": at(row.ended),
     }
 
 

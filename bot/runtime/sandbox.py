@@ -26,7 +26,10 @@ _LONG = 100_000
 READY_SECONDS = 60.0
 """How long a fork server may take until its first evaluator answers."""
 
-_START = "import json, sys; sys.path[:] = json.loads(sys.argv[3]); import bot.runtime.sandbox_server as s; s.serve(int(sys.argv[1]), int(sys.argv[2]))"
+_START = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[3]); import bot.runtime.sandbox_server as s; "
+    "s.serve(int(sys.argv[1]), int(sys.argv[2]))"
+)
 
 
 class _Lost(Exception):

@@ -91,7 +91,7 @@ def _evaluate(fd: int, memory_bytes: int) -> None:
         except MemoryError:
             _send(link, values.dump({OUT_OF_MEMORY: True}))
             return
-        except Exception as said:  # noqa: BLE001 - whatever else a library raises is this evaluation's, not the pool's
+        except Exception as said:
             reply = values.dump({"error": f"the evaluation broke off ({type(said).__name__})"})
         _send(link, reply)
 

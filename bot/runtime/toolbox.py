@@ -6,18 +6,22 @@ import importlib
 from importlib.metadata import entry_points
 from typing import Any
 
-from bot.config import Settings
+from bot.config import Settings, short_schema
 from bot.domain.errors import Misconfigured
 from bot.ops.builtin import BUILTIN
-from bot.runtime.tools import Tool, Tools, short_schema, tool, tool_spec
+from bot.runtime.tools import Tool, Tools, tool, tool_spec
 
 
 def configured_tools(settings: Settings) -> Tools:
     """The tools of the settings and those that installed packages declare (`waiton.tools` entry points)."""
     found: list[Tool] = []
     for name, table in settings.tools.items():
-        declared = {"idempotent": bool(table.get("idempotent")), "read_only": bool(table.get("read_only")),
-                    "destructive": table.get("destructive"), "timeout_s": float(table.get("timeout", 60))}
+        declared = {
+            "idempotent": bool(table.get("idempotent")),
+            "read_only": bool(table.get("read_only")),
+            "destructive": table.get("destructive"),
+            "timeout_s": float(table.get("timeout", 60)),
+        }
         if table.get("demo"):
             from bot.runtime.demo import TOOLS
 
@@ -25,8 +29,13 @@ def configured_tools(settings: Settings) -> Tools:
         elif "python" in table:
             found.append(tool(name, _function(str(table["python"]), name), **declared))
         elif "http" in table:
-            spec = tool_spec(name, schema=short_schema(table.get("input")), output=short_schema(table.get("output")),
-                             summary=table.get("summary"), **declared)
+            spec = tool_spec(
+                name,
+                schema=short_schema(table.get("input")),
+                output=short_schema(table.get("output")),
+                summary=table.get("summary"),
+                **declared,
+            )
             found.append(Tool(spec=spec, http=str(table["http"])))
         else:
             raise Misconfigured(f"[tools.{name}]: MCP servers are not there yet; use `http` or `python`")
@@ -45,4 +54,4 @@ def _function(named: str, tool_name: str) -> Any:
     try:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as fault:
-        raise Misconfigured(f"[tools.{tool_name}] python = \"{named}\" does not load: {fault}") from None
+        raise Misconfigured(f'[tools.{tool_name}] python = "{named}" does not load: {fault}') from None

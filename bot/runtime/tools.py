@@ -47,22 +47,32 @@ def tool(name: str, function: Callable[..., Any], **declared: Any) -> Tool:
     return Tool(spec=tool_spec(name, schema=schema, summary=summary, **declared), function=function)
 
 
-def tool_spec(name: str, *, schema: Mapping[str, Any] | None = None, output: Mapping[str, Any] | None = None,
-              summary: str | None = None, idempotent: bool = False, read_only: bool = False, destructive: bool | None = None,
-              timeout_s: float = 60.0) -> OpSpec:
+def tool_spec(
+    name: str,
+    *,
+    schema: Mapping[str, Any] | None = None,
+    output: Mapping[str, Any] | None = None,
+    summary: str | None = None,
+    idempotent: bool = False,
+    read_only: bool = False,
+    destructive: bool | None = None,
+    timeout_s: float = 60.0,
+) -> OpSpec:
     return OpSpec(
-        name=name, summary=summary or f"The tool {name}.", kind="effect", shape=f"{name} KEY: VALUE …", params=schema or {},
-        schema=schema, output=output, value="output", tool=True, idempotent=idempotent, read_only=read_only,
-        destructive=destructive, timeout=timedelta(seconds=timeout_s),
+        name=name,
+        summary=summary or f"The tool {name}.",
+        kind="effect",
+        shape=f"{name} KEY: VALUE …",
+        params=schema or {},
+        schema=schema,
+        output=output,
+        value="output",
+        tool=True,
+        idempotent=idempotent,
+        read_only=read_only,
+        destructive=destructive,
+        timeout=timedelta(seconds=timeout_s),
     )
-
-
-def short_schema(given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """A JSON Schema, or the short form of the settings (`{ service = "string" }`)."""
-    if given is None or "type" in given and isinstance(given["type"], str) and "properties" in given or "$ref" in given:
-        return given
-    properties = {k: {"type": v} if isinstance(v, str) else v for k, v in given.items()}
-    return {"type": "object", "properties": properties, "required": list(properties)}
 
 
 _JSON = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object"}
@@ -111,8 +121,13 @@ class Tools:
             self._client = httpx2.AsyncClient(follow_redirects=False)
         method, _, url = (found.http or "").partition(" ")
         try:
-            response = await self._client.request(method, url, json=params, headers={"Idempotency-Key": key},
-                                                  timeout=httpx2.Timeout(timeout_s, connect=10))
+            response = await self._client.request(
+                method,
+                url,
+                json=params,
+                headers={"Idempotency-Key": key},
+                timeout=httpx2.Timeout(timeout_s, connect=10),
+            )
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as fault:
             raise ToolFailed(f"{url} cannot be reached: {fault}") from None
         except httpx2.HTTPError as fault:

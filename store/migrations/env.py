@@ -10,8 +10,9 @@ def run() -> None:
     url = context.config.attributes.get("url") or context.config.get_main_option("sqlalchemy.url")
     engine = engine_for(url)
     with engine.connect() as connection:
-        context.configure(connection=connection, target_metadata=metadata, render_as_batch=True,
-                          transaction_per_migration=True)
+        context.configure(
+            connection=connection, target_metadata=metadata, render_as_batch=True, transaction_per_migration=True
+        )
         with context.begin_transaction():
             context.run_migrations()
         connection.commit()

@@ -106,7 +106,7 @@ def _calls(c: Checking, op: Op) -> int | None:
 
 def _messages(c: Checking, op: Op) -> int | None:
     spec = c.catalog.get(op.op)
-    if spec is None or op.op not in ("ask", "say") and spec.channel is None:
+    if spec is None or (op.op not in ("ask", "say") and spec.channel is None):
         return 0
     if op.op == "ask" and calls_agent(op, spec):
         return 0

@@ -20,13 +20,22 @@ def surroundings() -> tuple[Catalog, World]:
     settings = load()
     people, roles = _from_file(settings)
     known = {p.email: p for p in (*people, *settings.people)}
-    merged = {name: tuple(dict.fromkeys((*roles.get(name, ()), *settings.roles.get(name, ()))))
-              for name in (*roles, *settings.roles)}
+    merged = {
+        name: tuple(dict.fromkeys((*roles.get(name, ()), *settings.roles.get(name, ()))))
+        for name in (*roles, *settings.roles)
+    }
     owner = next(iter(known), "owner@example.com")
     world = World(
-        now=_now(), owner=owner, people=tuple(known.values()), roles=merged, agents=settings.agents,
-        streams={name: s.spec for name, s in settings.streams.items()}, channels=settings.channels, judge=bool(settings.agents),
-        workspace=replace(settings.workspace, alone=len(known) < 2), policy=settings.policy,
+        now=_now(),
+        owner=owner,
+        people=tuple(known.values()),
+        roles=merged,
+        agents=settings.agents,
+        streams={name: s.spec for name, s in settings.streams.items()},
+        channels=settings.channels,
+        judge=bool(settings.agents),
+        workspace=replace(settings.workspace, alone=len(known) < 2),
+        policy=settings.policy,
     )
     if settings.tools:
         from bot.runtime.toolbox import configured_tools
@@ -47,8 +56,12 @@ def _from_file(settings: Settings) -> tuple[tuple[Person, ...], dict[str, tuple[
         return (), {}
     try:
         with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
-            people = tuple(Person(email=e, name=n, timezone=z) for e, n, z in connection.execute(
-                "select email, name, timezone from person where active = 1 order by email"))
+            people = tuple(
+                Person(email=e, name=n, timezone=z)
+                for e, n, z in connection.execute(
+                    "select email, name, timezone from person where active = 1 order by email"
+                )
+            )
             roles: dict[str, tuple[str, ...]] = {}
             for name, email in connection.execute("select name, email from role order by name, email"):
                 roles[name] = (*roles.get(name, ()), email)
