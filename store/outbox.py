@@ -243,7 +243,7 @@ def _delivery(g: tuple[Any, ...]) -> dict[str, Any]:
         "error",
         "done",
     )
-    row = dict(zip(names, g, strict=True))
+    row: dict[str, Any] = dict(zip(names, g, strict=True))
     row["card"] = json.loads(row["card"])
     row["at"] = instant(row["at"])
     row["done"] = instant(row["done"])
@@ -258,6 +258,13 @@ def queued(tx: Transaction, most: int = 200) -> list[dict[str, Any]]:
 def stale(tx: Transaction, most: int = 200) -> list[dict[str, Any]]:
     """Cards whose outcome the platform does not show yet."""
     return [_delivery(g) for g in _STALE.all(tx, {"most": most})]
+
+
+def by_seq(tx: Transaction, seq: int) -> dict[str, Any] | None:
+    """A delivery by its number."""
+    query = sa.select(*_DELIVERY).where(delivery.c.ws == tx.ws, delivery.c.seq == seq)
+    got = tx.connection.execute(query).first()
+    return _delivery(tuple(got)) if got else None
 
 
 def by_token(tx: Transaction, token: str) -> dict[str, Any] | None:

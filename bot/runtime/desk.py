@@ -317,6 +317,22 @@ class Desk:
         }
         return found
 
+    async def show_short(self, run: RunRow) -> dict[str, Any]:
+        """A run in a list: without its ops and messages."""
+
+        def read(tx: Transaction) -> dict[str, Any]:
+            world = world_of(self.site, run, self.clock.now())
+            zone = asks.words.durations.zone(world.workspace)
+            rows = ops.StoredRows(tx, run.id, run.job).pending() if run.ended is None else []
+            return {
+                "id": run.id, "job": run.job, "owner": run.owner, "script": run.data.get("script"),
+                "version": run.data.get("version"), "created": _iso(run.created, zone), "ended": _iso(run.ended, zone),
+                "state": report.state_of(run), "error": run.data.get("error"),
+                "line": tenses.line(rows, world, self.clock.now()),
+            }  # fmt: skip
+
+        return await self.committer.read(read)
+
     async def plan_of(self, run_id: str) -> tuple[Plan, RunRow, list[OpRow], list[dict[str, Any]]]:
         """For pages: the plan, the run, its ops and its history."""
         return await self.committer.read(self._plan_of, run_id)

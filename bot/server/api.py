@@ -1,0 +1,269 @@
+"""The API: JSON, as the person of a bearer token. Its table of routes is `openapi.py`."""
+
+from __future__ import annotations
+
+import base64
+import re
+import secrets
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from bot.domain.errors import WaitonError
+from bot.language import durations
+from bot.runtime.desk import Desk, NotThere
+from bot.server import hooks, live, rights
+from bot.server.auth import bearer_of
+from bot.server.bodies import NoJson, TooLarge, limited, read_json
+from bot.server.room import desk_of, make_job
+from store import runs, search
+from store.dialect import Transaction
+
+Call = Callable[[Request, str], Awaitable[Response]]
+JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}\Z")
+STATES = ("waiting", "running", "paused", "done", "failed", "cancelled")
+PAGE, MOST = 50, 200
+
+
+def for_bearer(handler: Call) -> Callable[[Request], Awaitable[Response]]:
+    """A route for whoever has a token; faults of the body are told the same way everywhere."""
+
+    async def guarded(request: Request) -> Response:
+        email = await bearer_of(request)
+        if email is None:
+            return JSONResponse(
+                {"text": "A bearer token is needed; `waiton token create EMAIL` makes one."},
+                401,
+                {"WWW-Authenticate": "Bearer"},
+            )
+        try:
+            return await handler(request, email)
+        except TooLarge:
+            return _said("The body is over 256 KiB. Nothing changed.", 413)
+        except NoJson:
+            return _said("The body must be a JSON object. Nothing changed.", 422)
+        except NotThere:
+            return _absent()
+        except WaitonError as fault:
+            return _said(f"{fault}. Nothing changed.", 409)
+
+    return guarded
+
+
+def _said(text: str, status: int) -> JSONResponse:
+    return JSONResponse({"text": text}, status)
+
+
+def _absent() -> JSONResponse:
+    return _said("There is no such run.", 404)
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    found = read_json(await limited(request, hooks_limit(request)))
+    if not isinstance(found, dict):
+        raise NoJson
+    return found
+
+
+def hooks_limit(request: Request) -> int:
+    """A script of the full size takes more as JSON."""
+    from channels.web.limits import BODY_BYTES
+
+    return BODY_BYTES * (2 if request.url.path in ("/api/runs", "/api/check") else 1)
+
+
+async def start(request: Request, email: str) -> Response:
+    """Checks a script and runs it."""
+    desk, body = desk_of(request), await _body(request)
+    script, inputs, job = body.get("script"), body.get("inputs"), body.get("job")
+    if (
+        not isinstance(script, str)
+        or (inputs is not None
+        and not isinstance(inputs, dict))
+        or (job is not None
+        and not isinstance(job, str))
+    ):
+        return _said("Give `script` as a text, `inputs` as an object, `job` as a text. Nothing has started.", 422)
+    world = await desk.world()
+    if not rights.may_paste(world, email):
+        return _said(f"Scripts are started by {rights.who_pastes(world)} here. Nothing has started.", 403)
+    if job is not None and (found := await _job(desk, job, email)) is not None:
+        return found
+    seen = await desk.check(script, by=email, job=job, inputs=inputs)
+    if seen.refused or seen.plan is None:
+        return JSONResponse({"refused": seen.reports()}, 422)
+    title = seen.plan.title or seen.plan.name or "Over the API"
+    where = job or await make_job(desk, title, by=email)
+    if job is not None:
+        await make_job(desk, job, by=email, ident=job)
+    started = await desk.start(script, by=email, job=where, inputs=inputs)
+    if started.saved is not None:
+        return JSONResponse({"saved": started.saved}, 201)
+    if started.run is None:
+        return JSONResponse({"refused": started.seen.reports()}, 422)
+    return JSONResponse(await desk.show(started.run), 201, {"Location": f"/api/runs/{started.run}"})
+
+
+async def _job(desk: Desk, job: str, email: str) -> Response | None:
+    """Why this job cannot be used; None where it can, or is yet to be made."""
+
+    def read(tx: Transaction) -> tuple[bool, bool]:
+        return runs.get_job(tx, job) is not None, rights.reads_job(tx, job, email)
+
+    there, readable = await desk.committer.read(read)
+    if (there and readable) or (not there and JOB.match(job)):
+        return None
+    return _said(f"There is no job `{job}`. Nothing has started.", 404)
+
+
+async def check(request: Request, email: str) -> Response:
+    """Every problem of a script, or its pre-flight and notes."""
+    desk, body = desk_of(request), await _body(request)
+    script, inputs = body.get("script"), body.get("inputs")
+    if not isinstance(script, str) or (inputs is not None and not isinstance(inputs, dict)):
+        return _said("Give `script` as a text, `inputs` as an object.", 422)
+    seen = await desk.check(script, by=email, inputs=inputs, starting=inputs is not None)
+    if seen.refused:
+        return JSONResponse({"refused": seen.reports()})
+    zone = durations.zone((await desk.world()).workspace)
+    flight = {k: v.astimezone(zone).isoformat() if isinstance(v, datetime) else v for k, v in seen.preflight.items()}
+    return JSONResponse({"preflight": flight, "notes": [note.message for note in seen.notes]})
+
+
+async def show(request: Request, email: str) -> Response:
+    desk, run_id = desk_of(request), request.path_params["run"]
+    if not await desk.committer.read(rights.reads_run, run_id, email):
+        return _absent()
+    return JSONResponse(await desk.show(run_id))
+
+
+async def find(request: Request, email: str) -> Response:
+    """Runs, the newest first, `{runs, next}`."""
+    desk, query = desk_of(request), request.query_params
+    state, person = query.get("state") or None, query.get("person") or None
+    if state is not None and state not in STATES:
+        return _said(f"There is no state `{state}`; there are {', '.join(STATES[:1] + STATES[2:])}.", 422)
+    before = _cursor(query["cursor"]) if query.get("cursor") else None
+    if query.get("cursor") and before is None:
+        return _said("This cursor is not one of ours; take `next` as it was given.", 422)
+    limit = min(int(query["limit"]), MOST) if query.get("limit", "").isdigit() and query["limit"] != "0" else PAGE
+    world = await desk.world()
+    if person is not None:
+        named = world.person(person) or next(
+            (p for p in world.people if p.name.casefold() == person.removeprefix("@").casefold()), None
+        )
+        person = named.email if named else person
+
+    def read(tx: Transaction) -> list[Any]:
+        return search.readable(
+            tx, email, state=state, person=person, words=query.get("q") or None, before=before, limit=limit + 1
+        )
+
+    found = await desk.committer.read(read)
+    more = len(found) > limit
+    shown = [await desk.show_short(row) for row in found[:limit]]
+    last = found[limit - 1] if more else None
+    return JSONResponse({"runs": shown, "next": _next(last.created, last.id) if last else None})
+
+
+def _next(at: datetime, run_id: str) -> str:
+    return base64.urlsafe_b64encode(f"{at.isoformat()} {run_id}".encode()).decode().rstrip("=")
+
+
+def _cursor(given: str) -> tuple[datetime, str] | None:
+    try:
+        at, _, run_id = base64.urlsafe_b64decode(given + "=" * (-len(given) % 4)).decode().partition(" ")
+        moment = datetime.fromisoformat(at)
+    except ValueError:
+        return None
+    return (moment, run_id) if run_id and moment.tzinfo is not None else None
+
+
+async def answer(request: Request, email: str) -> Response:
+    """Answers an ask, an approval or a doubt; OP is an id or a path."""
+    desk, run_id, body = desk_of(request), request.path_params["run"], await _body(request)
+
+    def concerned(tx: Transaction) -> bool:
+        return rights.reads_run(tx, run_id, email) or rights.asked_in(tx, run_id, email)
+
+    if not await desk.committer.read(concerned):
+        return _absent()
+    reason = body.get("reason")
+    if "with" not in body or (reason is not None and not isinstance(reason, str)):
+        return _said("Give the answer as `with`, and `reason` as a text. Nothing changed.", 422)
+    reply = await desk.answer(run_id, request.path_params["op"], body["with"], by=email, reason=reason)
+    return _said(reply.text, reply.status)
+
+
+async def edit(request: Request, email: str) -> Response:
+    """One edit of section 10 of the language, with `why` and `rev` beside it."""
+    body = await _body(request)
+    why, rev = body.pop("why", None), body.pop("rev", None)
+    change = body.pop("edit", body)
+    if (
+        not isinstance(change, dict)
+        or (why is not None
+        and not isinstance(why, str))
+        or (rev is not None
+        and not isinstance(rev, int))
+    ):
+        return _said('An edit is an object such as `{"op": "scope", "to": "bo@acme.de"}`. Nothing changed.', 422)
+    return await _edit(request, email, {k: v for k, v in change.items() if k != "by"}, why, rev)
+
+
+async def cancel(request: Request, email: str) -> Response:
+    raw = await limited(request)
+    body = read_json(raw) if raw.strip() else {}
+    if not isinstance(body, dict):
+        raise NoJson
+    why = body.get("why")
+    return await _edit(request, email, {"run": "cancel"}, why if isinstance(why, str) else None, None)
+
+
+async def _edit(request: Request, email: str, change: dict[str, Any], why: str | None, rev: int | None) -> Response:
+    desk, run_id = desk_of(request), request.path_params["run"]
+
+    def read(tx: Transaction) -> tuple[bool, Any]:
+        return rights.reads_run(tx, run_id, email) or rights.asked_in(tx, run_id, email), runs.get(tx, run_id)
+
+    concerned, run = await desk.committer.read(read)
+    if not concerned or run is None:
+        return _absent()
+    world = await desk.world()
+    if "run" in change and run.owner.casefold() != email.casefold() and email not in world.policy.admins:
+        return _said(f"Only {world.name_of(run.owner)}, who started the run, can do this. Nothing changed.", 403)
+    reply = await desk.edit(run_id, change, by=email, why=why, rev=rev)
+    return _said(reply.text, reply.status)
+
+
+async def event(request: Request, email: str) -> Response:
+    """Stores an event of a declared stream."""
+    desk, name, body = desk_of(request), request.path_params["stream"], await _body(request)
+    stream = desk.settings.streams.get(name)
+    if stream is None or stream.spec.chat:
+        return _said(f"No stream is called `{name}` here.", 404)
+    ident, sender = body.get("id"), body.get("from")
+    if any(v is not None and (isinstance(v, bool) or not isinstance(v, (str, int))) for v in (ident, sender)):
+        return _said("Give `id` and `from` as texts. Nothing was stored.", 422)
+    return await hooks.store(
+        request,
+        stream,
+        body.get("data"),
+        ident=str(ident) if ident is not None else secrets.token_hex(12),
+        sender=str(sender) if sender is not None else None,
+        raw=body,
+    )
+
+
+async def events(request: Request, email: str) -> Response:
+    """A run's history as server-sent events."""
+    desk, run_id = desk_of(request), request.path_params["run"]
+
+    def read(tx: Transaction) -> Any:
+        return runs.get(tx, run_id) if rights.reads_run(tx, run_id, email) else None
+
+    run = await desk.committer.read(read)
+    return await live.run_events(request, email, run) if run is not None else _absent()

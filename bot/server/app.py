@@ -1,0 +1,78 @@
+"""The ASGI app: every route, by subject. What a route does is in its subject's module."""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from bot.server import acting, endpoints, hooks, live, login, openapi, operators, record, room
+from bot.server.respond import Guard, not_there, plain_page
+from bot.server.room import for_post, for_reader
+from bot.server.static import static
+from bot.wiring import Product
+
+log = structlog.get_logger()
+
+
+def app(product: Product) -> Starlette:
+    """The app of a product that is started and stopped by whoever made it."""
+    made = Starlette(
+        routes=[
+            Route("/", for_reader(room.home)),
+            Route("/jobs", for_post(room.new_job), methods=["POST"]),
+            Route("/jobs/{job}", for_reader(room.job)),
+            Route("/jobs/{job}/runs", for_post(room.post_script), methods=["POST"]),
+            Route("/check", for_post(room.check), methods=["POST"]),
+            Route("/tap/{seq:int}", for_post(room.tap), methods=["POST"]),
+            Route("/inbox", for_reader(room.inbox)),
+            Route("/runs/{run}", for_reader(record.show)),
+            Route("/runs/{run}/edit", for_post(acting.edit), methods=["POST"]),
+            Route("/a/{token}", acting.ask),
+            Route("/a/{token}", acting.answer, methods=["POST"]),
+            Route("/e/{token}", endpoints.show),
+            Route("/e/{token}", endpoints.call, methods=["POST"]),
+            Route("/hooks/{stream:path}", hooks.hook, methods=["POST"]),
+            Route("/login/{secret}", login.show),
+            Route("/login/{secret}", login.press, methods=["POST"]),
+            Route("/logout", for_post(login.log_out), methods=["POST"]),
+            Route("/live", for_reader(live.room)),
+            Route("/api/openapi.json", openapi.openapi),
+            Route("/api", openapi.readable),
+            *openapi.routes(),
+            Route("/static/{name}", static),
+            Route("/healthz", operators.healthz),
+            Route("/readyz", operators.readyz),
+            Route("/metrics", operators.metrics),
+        ],
+        middleware=[Middleware(Guard)],
+        exception_handlers={HTTPException: _http, Exception: _broken},
+    )
+    made.state.product = product
+    made.state.closing = asyncio.Event()
+    return made
+
+
+async def _http(request: Request, fault: Exception) -> Response:
+    status = fault.status_code if isinstance(fault, HTTPException) else 500
+    said = {404: "There is nothing at this address.", 405: "This address does not take that."}.get(
+        status, "That did not work."
+    )
+    if request.url.path.startswith(("/api", "/hooks", "/e/")):
+        return JSONResponse({"text": said}, status)
+    return not_there() if status == 404 else plain_page(said, "Nothing changed.", status=status)
+
+
+async def _broken(request: Request, fault: Exception) -> Response:
+    """A fault of ours: the log has it, the caller learns that nothing is known to have changed."""
+    log.error("request failed", path=request.url.path, method=request.method, exc_info=fault)
+    said = "Something broke here; the log says what. Look at the page again to see how things stand."
+    if request.url.path.startswith(("/api", "/hooks", "/e/")):
+        return JSONResponse({"text": said}, 500)
+    return plain_page("Something broke", said, status=500)

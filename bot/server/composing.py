@@ -1,0 +1,132 @@
+"""What the composer says of a text: its problems and their mends, or what it would do; and what is started."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from bot.domain.catalog import World
+from bot.domain.plan import Input
+from bot.language.script import Examined
+from bot.runtime.desk import Desk
+from bot.server import phrases
+
+
+@dataclass(slots=True, kw_only=True)
+class State:
+    """The composer below its text. `blocked`: Run does nothing now."""
+
+    hint: str = ""
+    problems: list[dict[str, Any]] = field(default_factory=list)
+    prose: bool = False
+    ready: bool = False
+    saves: bool = False
+    facts: list[tuple[str, str]] = field(default_factory=list)
+    ends: datetime | None = None
+    notes: list[str] = field(default_factory=list)
+    inputs: tuple[Input, ...] = ()
+    given: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def blocked(self) -> bool:
+        return not self.ready
+
+
+EMPTY = "A list of commands or JSON; it is checked as you type"
+
+
+async def state_of(desk: Desk, world: World, text: str, *, by: str, job: str | None, given: Mapping[str, str]) -> State:
+    """Checks a text as it would be started with these inputs."""
+    if not text.strip():
+        return State(hint=EMPTY)
+    seen = await desk.check(text, by=by, job=job, starting=False)
+    declared = (seen.plan.inputs or ()) if seen.plan is not None else ()
+    if not seen.refused and declared:
+        values = input_values(declared, given)
+        seen = await desk.check(text, by=by, job=job, inputs=values)
+    return _state(seen, world, declared, given)
+
+
+def _state(seen: Examined, world: World, declared: tuple[Input, ...], given: Mapping[str, str]) -> State:
+    reports = seen.reports()
+    missing = [r for r in reports if r["code"] == "input-missing"]
+    state = State(inputs=declared, given=dict(given))
+    if [r["code"] for r in reports] == ["no-command"]:
+        state.prose = True
+        state.hint = "Nothing has started"
+    elif missing and len(missing) == len(reports):
+        state.hint = "It reads well; fill in what it is started with"
+    elif reports:
+        state.problems = reports
+        state.hint = f"{len(reports)} problem{'' if len(reports) == 1 else 's'}; nothing has started"
+    else:
+        _ready(state, seen, world)
+    return state
+
+
+def _ready(state: State, seen: Examined, world: World) -> None:
+    state.ready = True
+    flight = seen.preflight
+    assert seen.plan is not None
+    state.saves = bool(seen.plan.on)
+    if flight.get("addressees"):
+        state.facts.append(("Asks", ", ".join(phrases.named(str(w), world) for w in flight["addressees"])))
+    writes = [
+        f"`{w['op']}`"
+        + (
+            f", after {phrases.named(w['approver'], world)} "
+            f"{'approve' if w['approver'].startswith('role:') else 'approves'} it"
+            if w.get("approver")
+            else ""
+        )
+        for w in flight.get("writes") or []
+    ]
+    if writes:
+        state.facts.append(("Writes", "; ".join(dict.fromkeys(writes))))
+    if flight.get("agent_calls"):
+        state.facts.append(("Agents", f"{flight['agent_calls']} calls at most"))
+    state.ends = flight.get("latest_end")
+    state.notes = list(dict.fromkeys(note.message for note in seen.notes))
+    steps = flight.get("ops", 0)
+    state.hint = f"{steps} step{'' if steps == 1 else 's'}; it reads well" + (
+        ", and is saved under its name" if state.saves else ""
+    )
+
+
+def input_values(declared: tuple[Input, ...], given: Mapping[str, str]) -> dict[str, Any]:
+    """What was typed into the fields of a script's inputs, by their types; empty ones are not given."""
+    found: dict[str, Any] = {}
+    for one in declared:
+        typed = given.get(one.name, "")
+        if typed == "":
+            continue
+        found[one.name] = typed if one.type in ("text", "time") else _read(typed)
+        if one.choices:
+            found[one.name] = next((c for c in one.choices if str(c) == typed), typed)
+    return found
+
+
+def _read(typed: str) -> Any:
+    try:
+        return json.loads(typed)
+    except ValueError:
+        return typed
+
+
+def mended(text: str, problems: list[dict[str, Any]], which: int) -> str:
+    """The text with one problem's replacement applied."""
+    if not 0 <= which < len(problems) or not problems[which]["fix"]:
+        return text
+    fix = problems[which]["fix"]
+    lines = text.replace("\r\n", "\n").split("\n")
+    start = sum(len(line) + 1 for line in lines[: fix["line"] - 1]) + fix["column"] - 1
+    whole = "\n".join(lines)
+    return whole[:start] + fix["text"] + whole[start + fix["length"] :]
+
+
+def fields_of(form: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """The fields of a form whose names begin so, without it."""
+    return {name[len(prefix) :]: value for name, value in form.items() if name.startswith(prefix)}

@@ -1,0 +1,235 @@
+"""The API's table of routes: the routes themselves, their OpenAPI document and the page that people read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route as HttpRoute
+
+from bot.server import api
+from bot.server.auth import reader_of
+from bot.server.respond import page
+
+TEXT = {"type": "string"}
+SAID = {"type": "object", "properties": {"text": TEXT}, "required": ["text"]}
+PROBLEM = {
+    "type": "object",
+    "properties": {
+        "line": {"type": "integer"},
+        "column": {"type": "integer"},
+        "length": {"type": "integer"},
+        "code": TEXT,
+        "message": TEXT,
+        "mend": {"type": ["string", "null"]},
+        "fix": {
+            "type": ["object", "null"],
+            "properties": {
+                "line": {"type": "integer"},
+                "column": {"type": "integer"},
+                "length": {"type": "integer"},
+                "text": TEXT,
+            },
+        },
+    },
+    "required": ["line", "column", "length", "code", "message", "mend", "fix"],
+}
+OP = {
+    "type": "object",
+    "properties": {
+        "path": TEXT,
+        "id": {"type": ["string", "null"]},
+        "op": TEXT,
+        "state": TEXT,
+        "value": {},
+        "by": {"type": ["string", "null"]},
+        "error": {"type": ["string", "null"]},
+        "reason": {"type": ["string", "null"]},
+        "miss": {"type": ["string", "null"]},
+        "claim": {"enum": ["claimed", "evidenced", "contradicted", None]},
+        "started": {"type": ["string", "null"]},
+        "ended": {"type": ["string", "null"]},
+    },
+    "required": ["path", "op", "state"],
+}
+RUN = {
+    "type": "object",
+    "properties": {
+        "id": TEXT,
+        "job": TEXT,
+        "owner": TEXT,
+        "script": {"type": ["string", "null"]},
+        "version": {"type": ["integer", "null"]},
+        "created": TEXT,
+        "ended": {"type": ["string", "null"]},
+        "state": {"enum": ["waiting", "paused", "done", "failed", "cancelled"]},
+        "error": {"type": ["string", "null"]},
+        "line": {"type": ["string", "null"]},
+        "result": {},
+        "ops": {"type": "array", "items": OP},
+    },
+    "required": ["id", "job", "owner", "state", "created"],
+}
+REFUSED = {"type": "object", "properties": {"refused": {"type": "array", "items": PROBLEM}}, "required": ["refused"]}
+
+
+def record(needed: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, **({"required": list(needed)} if needed else {})}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiRoute:
+    """One route. `answers`: status → words and schema (None: no schema of its own)."""
+
+    method: str
+    path: str
+    handler: Callable[..., Awaitable[Response]]
+    name: str
+    summary: str
+    answers: dict[int, tuple[str, Any]]
+    body: dict[str, Any] | None = None
+    optional_body: bool = False
+    query: dict[str, str] = field(default_factory=dict)
+    example: Any = None
+    stream: bool = False
+
+
+NEW_RUN = record(("script",), script=TEXT, inputs={"type": "object"}, job=TEXT)
+ROUTES: tuple[ApiRoute, ...] = (
+    ApiRoute(method="POST", path="/api/runs", handler=api.start, name="startRun", body=NEW_RUN,
+             summary="Checks a script and runs it. Without a job it opens one; a job that is not there yet is opened under this id.",
+             example={"script": "- scope = ask @ana approve decline within 2d\n  > Shall we go on?\n- show scope", "job": "pilot"},
+             answers={201: ("the run; of a script with `on`: {\"saved\": {name, version}}",
+                            {"anyOf": [RUN, record(("saved",), saved=record(("name", "version"), name=TEXT, version={"type": "integer"}))]}),
+                      422: ("{\"refused\": […]}: every problem with its place, and nothing has started", {"anyOf": [REFUSED, SAID]}),
+                      403: ("policy does not let you start scripts", SAID), 404: ("no such job", SAID)}),
+    ApiRoute(method="POST", path="/api/check", handler=api.check, name="check", body=record(("script",), script=TEXT, inputs={"type": "object"}),
+             summary="Says every problem of a script, or its pre-flight and notes. Nothing starts.",
+             example={"script": "- some = first files 5"},
+             answers={200: ("{\"refused\": […]} or {\"preflight\", \"notes\"}",
+                            {"anyOf": [REFUSED, record(("preflight", "notes"), preflight={"type": "object"}, notes={"type": "array", "items": TEXT})]}),
+                      422: ("no script was given", SAID)}),
+    ApiRoute(method="GET", path="/api/runs", handler=api.find, name="findRuns",
+             summary="Finds runs that you may read, the newest first. `next` is the cursor of the next page.",
+             query={"state": "waiting, paused, done, failed or cancelled", "person": "who started it or was asked in it: an email or a name",
+                    "q": "words of the script, the job's title, or a run's id", "cursor": "`next` of the page before", "limit": "50, at most 200"},
+             answers={200: ("{\"runs\": […], \"next\"}", record(("runs", "next"), runs={"type": "array", "items": RUN}, next={"type": ["string", "null"]})),
+                      422: ("no such state, or a cursor that is not ours", SAID)}),
+    ApiRoute(method="GET", path="/api/runs/{run}", handler=api.show, name="showRun", summary="A run as it stands: every op with its state, what was said, edits, result.",
+             answers={200: ("the run", RUN), 404: ("no such run", SAID)}),
+    ApiRoute(method="POST", path="/api/runs/{run}/ops/{op}/answer", handler=api.answer, name="answer",
+             summary="Answers an ask, an approval or a doubt. `op` is an id or a path. The same answer by the same person again gets the same reply.",
+             body={"type": "object", "properties": {"with": {}, "reason": TEXT}, "required": ["with"]}, example={"with": "approve", "reason": "it is time"},
+             answers={200: ("what it settled", SAID), 403: ("not yours: whose it is", SAID), 404: ("no such run or question", SAID),
+                      409: ("settled otherwise: by whom and when", SAID), 422: ("no such choice, or a reason is needed", SAID)}),
+    ApiRoute(method="POST", path="/api/runs/{run}/edits", handler=api.edit, name="edit",
+             summary="One edit of what is pending, as the language's section on editing gives it, with `why` and `rev` beside it.",
+             body={"type": "object", "properties": {"op": TEXT, "to": {}, "within": TEXT, "skip": {"type": "boolean"}, "withdraw": {"type": "boolean"},
+                                                    "replace": {"type": "object"}, "remove": {"type": "boolean"}, "after": TEXT,
+                                                    "insert": {"type": "array"}, "accept": {"type": "boolean"},
+                                                    "run": {"enum": ["cancel", "pause", "resume", "retry"]}, "why": TEXT, "rev": {"type": "integer"}}},
+             example={"op": "scope", "to": "bo@acme.de", "why": "on leave"},
+             answers={200: ("done", SAID), 403: ("only its owner can", SAID), 404: ("no such run", SAID), 409: ("it has moved on: what it is now", SAID),
+                      422: ("no edit", SAID)}),
+    ApiRoute(method="POST", path="/api/runs/{run}/cancel", handler=api.cancel, name="cancel", summary="Cancels a run: what waits is withdrawn, effects on their way run to their end.",
+             body=record((), why=TEXT), optional_body=True, example={"why": "not needed any more"},
+             answers={200: ("cancelled", SAID), 403: ("only its owner can", SAID), 404: ("no such run", SAID), 409: ("it has ended: as what", SAID)}),
+    ApiRoute(method="POST", path="/api/events/{stream}", handler=api.event, name="sendEvent", summary="An event of a declared stream; 202 once it is stored.",
+             body=record((), id=TEXT, data={}, **{"from": TEXT}), example={"id": "e1", "from": "u-17", "data": {"user": "u-17"}},
+             answers={202: ("stored; `new` is false where its id was stored before", record(("id", "new"), id=TEXT, new={"type": "boolean"})),
+                      404: ("no such stream", SAID), 413: ("over 256 KiB", SAID), 422: ("the data do not fit the stream's schema", SAID)}),
+    ApiRoute(method="GET", path="/api/runs/{run}/events", handler=api.events, name="followRun", stream=True,
+             summary="A run's history as server-sent events, from `Last-Event-ID` on, until the run ends.",
+             answers={200: ("text/event-stream: `id` counts from 1, `event` is what happened, `data` who, when and what", None), 404: ("no such run", SAID)}),
+)  # fmt: skip
+
+
+def routes() -> list[HttpRoute]:
+    return [HttpRoute(_typed(r.path), api.for_bearer(r.handler), methods=[r.method]) for r in ROUTES]
+
+
+def _typed(path: str) -> str:
+    """Paths of ops hold slashes never, dots and brackets often; streams may hold anything."""
+    return path.replace("{stream}", "{stream:path}")
+
+
+@lru_cache(maxsize=1)
+def document() -> dict[str, Any]:
+    """The OpenAPI 3.1 document."""
+    paths: dict[str, Any] = {}
+    for route in ROUTES:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Waiton",
+            "version": "1",
+            "description": "Scripts that ask people, wait for evidence and keep the plan and the record as one list.",
+        },
+        "servers": [{"url": "/"}],
+        "security": [{"bearer": []}],
+        "paths": paths,
+        "components": {"securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}}},
+    }
+
+
+def _operation(route: ApiRoute) -> dict[str, Any]:
+    parameters = [
+        {"name": name, "in": "path", "required": True, "schema": TEXT} for name in re.findall(r"{(\w+)}", route.path)
+    ]
+    parameters += [
+        {"name": name, "in": "query", "required": False, "description": words, "schema": TEXT}
+        for name, words in route.query.items()
+    ]
+    media = "text/event-stream" if route.stream else "application/json"
+    answers = {**route.answers, 401: ("no bearer token that stands", SAID)}
+    found: dict[str, Any] = {
+        "operationId": route.name,
+        "summary": route.summary,
+        "parameters": parameters,
+        "responses": {
+            str(code): {
+                "description": words,
+                "content": {media if code == 200 else "application/json": {"schema": schema or TEXT}},
+            }
+            for code, (words, schema) in sorted(answers.items())
+        },
+    }
+    if route.body is not None:
+        content: dict[str, Any] = {"schema": route.body}
+        if route.example is not None:
+            content["example"] = route.example
+        found["requestBody"] = {"required": not route.optional_body, "content": {"application/json": content}}
+    return found
+
+
+async def openapi(request: Request) -> Response:
+    return JSONResponse(document())
+
+
+async def readable(request: Request) -> Response:
+    """The same for people."""
+    reader = await reader_of(request)
+    shown = [
+        {
+            "method": r.method,
+            "path": r.path,
+            "summary": r.summary,
+            "body": json.dumps(r.example, ensure_ascii=False, indent=1) if r.example is not None else None,
+            "answers": sorted((code, words) for code, (words, _) in r.answers.items()),
+        }
+        for r in ROUTES
+    ]
+    return page(
+        "api.html",
+        reader.world if reader else None,
+        reader=reader,
+        routes=shown,
+        email=reader.email if reader else "you@example.com",
+    )

@@ -1,0 +1,258 @@
+// The room, live: times in the reader's zone, posts without leaving the page, the composer's checks, what moves.
+// Without it every form still works; it only saves loading the page again.
+"use strict";
+const $ = (id) => document.getElementById(id);
+const html = (el) => el.outerHTML;
+const stood = new Map(); // part's id -> its HTML as the server sent it
+
+function parts(doc) {
+  return [...doc.querySelectorAll("[data-part][id], [data-list] > [id]")];
+}
+parts(document).forEach((el) => stood.set(el.id, html(el)));
+
+// --- moments ---------------------------------------------------------------------------------------------------------
+const hour = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+const day = new Intl.DateTimeFormat("en-GB", { weekday: "short" });
+const date = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+function said(at, as) {
+  const now = new Date();
+  const days = Math.round((new Date(at).setHours(0, 0, 0, 0) - new Date(now).setHours(0, 0, 0, 0)) / 864e5);
+  if (as === "full") return `${day.format(at)} ${date.format(at)}, ${hour.format(at)}`;
+  if (!days) return hour.format(at);
+  return Math.abs(days) < 7 ? `${day.format(at)} ${hour.format(at)}` : `${date.format(at)} ${hour.format(at)}`;
+}
+function localise(root) {
+  root.querySelectorAll("time[data-as]").forEach((el) => {
+    const at = new Date(el.dateTime);
+    el.textContent = said(at, el.dataset.as);
+    el.title = at.toLocaleString();
+  });
+}
+function tick() {
+  document.querySelectorAll(".nowline time, .me time").forEach((el) => { el.textContent = hour.format(new Date()); });
+}
+localise(document);
+setInterval(tick, 15000);
+
+// --- the page as it is now -------------------------------------------------------------------------------------------
+let fetching = false, again = false;
+async function refresh() {
+  if (fetching) { again = true; return; }
+  fetching = true;
+  try {
+    const got = await fetch(location.href, { headers: { "X-Part": "1" }, credentials: "same-origin" });
+    if (got.status === 401 || got.redirected) { location.reload(); return; }
+    if (got.ok) patch(new DOMParser().parseFromString(await got.text(), "text/html"));
+  } catch { /* the stream says when it is back */ } finally {
+    fetching = false;
+    if (again) { again = false; setTimeout(refresh, 120); }
+  }
+}
+function patch(doc) {
+  const talk = $("talk");
+  const down = talk && talk.scrollHeight - talk.scrollTop - talk.clientHeight < 80;
+  const grown = talk && talk.hasAttribute("data-list") ? list(talk, doc.getElementById("talk")) : false;
+  doc.querySelectorAll("[data-part][id]").forEach((fresh) => {
+    const old = $(fresh.id);
+    if (old) swap(old, fresh);
+    else if (fresh.parentElement.id && $(fresh.parentElement.id)) $(fresh.parentElement.id).append(place(fresh));
+  });
+  if (grown && down) talk.scrollTop = talk.scrollHeight;
+  document.title = doc.title;
+}
+function list(talk, fresh) {
+  const ids = new Set([...fresh.children].map((el) => el.id));
+  [...talk.children].forEach((el) => { if (!ids.has(el.id)) { el.remove(); stood.delete(el.id); } });
+  let before = null, grown = false;
+  for (const el of [...fresh.children]) {
+    const old = $(el.id);
+    if (old) { before = swap(old, el); continue; }
+    const made = place(el);
+    made.classList.add("fresh");
+    before ? before.after(made) : talk.prepend(made);
+    before = made;
+    grown = true;
+  }
+  return grown;
+}
+function place(el) {
+  stood.set(el.id, html(el));
+  const made = document.importNode(el, true);
+  localise(made);
+  return made;
+}
+function swap(old, fresh) {
+  if (stood.get(old.id) === html(fresh)) return old;
+  const made = place(fresh);
+  const focus = old.contains(document.activeElement) ? document.activeElement : null;
+  old.querySelectorAll("details[open][id]").forEach((el) => { const to = made.querySelector(`#${CSS.escape(el.id)}`); if (to) to.open = true; });
+  old.querySelectorAll("input:not([type=hidden]), textarea, select").forEach((el) => {
+    const to = el.id ? made.querySelector(`#${CSS.escape(el.id)}`) : null;
+    if (to && el.type === "checkbox") to.checked = el.checked;
+    else if (to) to.value = el.value;
+  });
+  const top = old.scrollTop;
+  old.replaceWith(made);
+  made.scrollTop = top;
+  if (focus) {
+    const to = focus.id ? $(focus.id) : focus.name ? made.querySelector(`[name="${CSS.escape(focus.name)}"]${focus.value ? `[value="${CSS.escape(focus.value)}"]` : ""}`) : null;
+    if (to) to.focus({ preventScroll: true });
+    else { made.tabIndex = -1; made.focus({ preventScroll: true }); }
+  }
+  return made;
+}
+
+// --- what moves ------------------------------------------------------------------------------------------------------
+if (document.body.dataset.live) {
+  let lost = false, soon = 0;
+  const moved = () => { clearTimeout(soon); soon = setTimeout(refresh, 60); };
+  const connect = () => {
+    const stream = new EventSource(document.body.dataset.live);
+    stream.addEventListener("hello", () => { if (lost) refresh(); lost = false; if ($("line")) $("line").hidden = true; document.body.dataset.connected = "1"; });
+    stream.addEventListener("job", moved);
+    stream.onerror = () => {
+      lost = true;
+      if ($("line")) $("line").hidden = false;
+      if (stream.readyState === EventSource.CLOSED) setTimeout(connect, 2000);
+    };
+    addEventListener("pagehide", () => stream.close(), { once: true });
+  };
+  connect();
+  addEventListener("pageshow", (e) => { if (e.persisted) location.reload(); });
+}
+
+// --- posts -----------------------------------------------------------------------------------------------------------
+let fading = 0;
+function toast(text) {
+  const line = document.createElement("p");
+  words(line, text);
+  $("toast").replaceChildren(line);
+  clearTimeout(fading);
+  fading = setTimeout(() => $("toast").replaceChildren(), 7000);
+}
+function words(el, text) { // `words` of the script between backticks
+  text.split(/`([^`\n]+)`/).forEach((piece, i) => {
+    if (i % 2) { const code = document.createElement("code"); code.textContent = piece; el.append(code); } else el.append(piece);
+  });
+}
+async function send(form, by) {
+  const body = new URLSearchParams(new FormData(form));
+  if (by && by.name) body.set(by.name, by.value);
+  const got = await fetch(form.action, { method: "POST", body, headers: { Accept: "application/json" }, credentials: "same-origin" });
+  return { status: got.status, ...(await got.json().catch(() => ({ text: "That did not arrive. Try it again.", accepted: false }))) };
+}
+document.addEventListener("submit", async (e) => {
+  const form = e.target;
+  if (!form.matches("form[data-act]")) return;
+  e.preventDefault();
+  if (form.classList.contains("busy")) return;
+  form.classList.add("busy");
+  const fault = form.querySelector(".fault");
+  try {
+    const got = await send(form, e.submitter);
+    if (got.accepted || !fault) { if (fault) fault.hidden = true; toast(got.text); }
+    else { fault.replaceChildren(); words(fault, got.text); fault.hidden = false; if (got.status !== 422) toast(got.text); }
+    if (got.accepted && form.closest("details")) form.closest("details").open = false;
+    if (got.status !== 422) refresh();
+  } catch { toast("That did not arrive. Try it again."); } finally { form.classList.remove("busy"); }
+});
+
+// --- the composer ----------------------------------------------------------------------------------------------------
+const compose = $("compose");
+if (compose) {
+  const text = $("script"), run = $("run"), hint = $("hint"), behind = compose.querySelector(".behind"), gutter = compose.querySelector(".gutter");
+  const key = `draft ${location.pathname}`;
+  let waiting = 0, turn = 0, ready = false;
+  const draw = (marks) => {
+    const lines = text.value.split("\n");
+    gutter.textContent = lines.map((_, i) => i + 1).join("\n");
+    behind.replaceChildren();
+    lines.forEach((line, i) => {
+      const chars = Array.from(line);
+      let at = 0;
+      marks.filter((m) => m.line === i + 1).sort((a, b) => a.column - b.column).forEach((m) => {
+        if (m.column - 1 < at) return;
+        behind.append(chars.slice(at, m.column - 1).join(""));
+        const mark = document.createElement("mark");
+        mark.textContent = chars.slice(m.column - 1, m.column - 1 + m.length).join("") || " ";
+        behind.append(mark);
+        at = m.column - 1 + m.length;
+      });
+      behind.append(chars.slice(at).join("") + "\n");
+    });
+  };
+  const allow = (yes) => { ready = yes; run.disabled = !yes; };
+  async function check() {
+    const mine = ++turn;
+    const focus = document.activeElement && $("state").contains(document.activeElement) ? document.activeElement.id : null;
+    try {
+      const body = new URLSearchParams(new FormData(compose));
+      const got = await fetch("/check", { method: "POST", body, headers: { Accept: "application/json" }, credentials: "same-origin" });
+      if (mine !== turn) return;
+      const found = await got.json();
+      if (!got.ok) { hint.textContent = found.text; return; }
+      if ($("state").dataset.html !== found.html) {
+        const held = [...$("state").querySelectorAll("input, select")].map((el) => [el.id, el.value]);
+        $("state").innerHTML = found.html;
+        $("state").dataset.html = found.html;
+        held.forEach(([id, value]) => { if (id && $(id)) $(id).value = value; });
+        localise($("state"));
+        if (focus && $(focus)) $(focus).focus();
+      }
+      hint.textContent = found.hint;
+      run.textContent = found.saves ? "Save" : "Run";
+      draw(found.marks);
+      allow(found.ready);
+    } catch { hint.textContent = "Not connected; it is checked when the room is back"; }
+  }
+  const changed = (wait) => {
+    draw([]);
+    allow(false);
+    sessionStorage.setItem(key, text.value);
+    clearTimeout(waiting);
+    waiting = setTimeout(check, wait);
+  };
+  text.addEventListener("input", () => changed(220));
+  text.addEventListener("scroll", () => { behind.style.translate = `${-text.scrollLeft}px 0`; });
+  $("state").addEventListener("input", () => { clearTimeout(waiting); allow(false); waiting = setTimeout(check, 220); });
+  text.addEventListener("keydown", (e) => { if (e.key === "Enter" && (e.ctrlKey || e.metaKey) && ready) run.click(); });
+  $("state").addEventListener("click", (e) => {
+    const mend = e.target.closest(".mend");
+    if (!mend) return;
+    e.preventDefault();
+    const lines = text.value.split("\n"), d = mend.dataset, line = Number(d.line) - 1;
+    const at = Array.from(lines.slice(0, line).join("\n") + (line ? "\n" : "")).length + Number(d.column) - 1;
+    const chars = Array.from(text.value);
+    chars.splice(at, Number(d.length), ...Array.from(d.text));
+    text.value = chars.join("");
+    text.focus();
+    changed(0);
+  });
+  compose.addEventListener("submit", async (e) => {
+    const by = e.submitter;
+    if (!by || !["run", "message"].includes(by.value) || compose.getAttribute("action") === "/jobs") { sessionStorage.removeItem(key); return; }
+    e.preventDefault();
+    if (by.value === "run" && !ready) return;
+    compose.classList.add("busy");
+    try {
+      const got = await send(compose, by);
+      if (got.accepted) {
+        text.value = "";
+        if (got.run) history.replaceState(null, "", location.pathname);
+        changed(0);
+        await refresh();
+        const talk = $("talk");
+        talk.scrollTop = talk.scrollHeight;
+      }
+      if (!got.run) toast(got.text);
+    } catch { toast("That did not arrive. Your text is still here."); } finally { compose.classList.remove("busy"); }
+  });
+  const kept = sessionStorage.getItem(key);
+  if (kept && !text.value) text.value = kept;
+  changed(0);
+  const talk = $("talk");
+  let low = true; // read to the end: it stays so when the composer grows
+  talk.addEventListener("scroll", () => { low = talk.scrollHeight - talk.scrollTop - talk.clientHeight < 60; });
+  new ResizeObserver(() => { if (low) talk.scrollTop = talk.scrollHeight; }).observe(compose);
+  if (location.search.includes("example=")) text.focus({ preventScroll: true });
+}
