@@ -81,10 +81,8 @@ async def start(request: Request, email: str) -> Response:
     script, inputs, job = body.get("script"), body.get("inputs"), body.get("job")
     if (
         not isinstance(script, str)
-        or (inputs is not None
-        and not isinstance(inputs, dict))
-        or (job is not None
-        and not isinstance(job, str))
+        or (inputs is not None and not isinstance(inputs, dict))
+        or (job is not None and not isinstance(job, str))
     ):
         return _said("Give `script` as a text, `inputs` as an object, `job` as a text. Nothing has started.", 422)
     world = await desk.world()
@@ -205,10 +203,8 @@ async def edit(request: Request, email: str) -> Response:
     change = body.pop("edit", body)
     if (
         not isinstance(change, dict)
-        or (why is not None
-        and not isinstance(why, str))
-        or (rev is not None
-        and not isinstance(rev, int))
+        or (why is not None and not isinstance(why, str))
+        or (rev is not None and not isinstance(rev, int))
     ):
         return _said('An edit is an object such as `{"op": "scope", "to": "bo@acme.de"}`. Nothing changed.', 422)
     return await _edit(request, email, {k: v for k, v in change.items() if k != "by"}, why, rev)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from bot.domain.catalog import Catalog, World
@@ -69,6 +70,8 @@ class Item:
     claim: str | None = None
     meta: str = ""
     asker: str = ""
+    looked_for: bool = False
+    sure: dict[str, str] = field(default_factory=dict)
     taps: dict[str, str] = field(default_factory=dict)
     path: str = ""
     job: str = ""
@@ -414,14 +417,9 @@ class _Run:
         item.meta = self._who_answers(item, op, row)
         plan_op = self._plan_op(op)
         if plan_op is not None and row["kind"] == "card" and item.card is not None:
-            item.taps = phrases.taps(
-                self.plan,
-                plan_op,
-                list(item.card.buttons),
-                self.world,
-                self.catalog,
-                lambda o: rail.approver(self.catalog, self.world, o),
-            )
+            approver = partial(rail.approver, self.catalog, self.world)
+            item.taps = phrases.taps(self.plan, plan_op, list(item.card.buttons), self.world, approver)
+            item.sure = phrases.unapproved(self.plan, plan_op, list(item.card.buttons), self.catalog, approver)
             if plan_op.on_miss is not None and plan_op.on_miss != "replan":
                 item.taps["no answer"] = phrases.outcome_of(plan_op.on_miss, self.world)
         if row["kind"] == "approval":
@@ -441,6 +439,7 @@ class _Run:
         if item.what == "card":
             item.ended = op.ended
             item.claim = op.data.get("claim")
+            item.looked_for = op.id in rail.followed(self.plan)
             item.reason = op.data.get("reason") if op.state == "done" else None
             if op.state == "missed":
                 item.outcome = "missed"

@@ -52,31 +52,44 @@ def outcome_of(region: Region | None, world: World) -> str:
     return f"{said[:1].lower()}{said[1:]}{more}"
 
 
-def taps(
-    plan: Plan, op: Op, labels: list[str], world: World, catalog: Catalog, approver: Callable[[Op], str | None]
-) -> dict[str, str]:
+def taps(plan: Plan, op: Op, labels: list[str], world: World, approver: Callable[[Op], str | None]) -> dict[str, str]:
     """What each choice of an ask does, as far as the plan says it plainly: an `if` on exactly this choice."""
-    if op.id is None:
-        return {}
-    branches: list[tuple[str, Op]] = []
-    for other, _ in plan.walk():
-        if other.op == "core.if" and (found := _IS.match(str(other.params.get("cond", "")))) and found[1] == op.id:
-            branches.append((found[2] if found[2] is not None else found[3], other))
-    if not branches:
-        return {}
     told: dict[str, str] = {}
-    for label in labels:
-        taken = [b.regions.get("then") if value == label else b.regions.get("else") for value, b in branches]
-        region = next((r for r in taken if r is not None and r.ops), None)
+    for label, region in _branches(plan, op, labels).items():
         said = outcome_of(region, world)
         if region is not None and (who := approver(region.ops[0])):
-            said += (
-                f" ({named(who, world)} approves it first)"
-                if not who.startswith("role:")
-                else f" ({named(who, world)} approve it first)"
-            )
+            said += f" ({named(who, world)} {'approve' if who.startswith('role:') else 'approves'} it first)"
         told[label] = said if region is not None else "nothing more hangs on it"
     return told
+
+
+def unapproved(
+    plan: Plan, op: Op, labels: list[str], catalog: Catalog, approver: Callable[[Op], str | None]
+) -> dict[str, str]:
+    """The choices that let a write start with nobody asked in between, each with the write's name."""
+    found: dict[str, str] = {}
+    for label, region in _branches(plan, op, labels).items():
+        for other in region.ops if region is not None else ():
+            spec = catalog.get(other.op)
+            if other.op == "ask":
+                break
+            if spec is not None and spec.tool and not spec.read_only and approver(other) is None:
+                found[label] = other.op
+                break
+    return found
+
+
+def _branches(plan: Plan, op: Op, labels: list[str]) -> dict[str, Region | None]:
+    """The region that each choice opens; nothing where no `if` asks for exactly a choice of this op."""
+    tests: list[tuple[str, Op]] = []
+    for other, _ in plan.walk():
+        if other.op == "core.if" and (found := _IS.match(str(other.params.get("cond", "")))) and found[1] == op.id:
+            tests.append((found[2] if found[2] is not None else found[3], other))
+    opened: dict[str, Region | None] = {}
+    for label in labels if tests else []:
+        taken = [test.regions.get("then" if value == label else "else") for value, test in tests]
+        opened[label] = next((r for r in taken if r is not None and r.ops), None)
+    return opened
 
 
 def named(who: str, world: World) -> str:

@@ -37,6 +37,7 @@ class Line:
     until: datetime | None = None
     claim: str | None = None
     value: str | None = None
+    looked_for: bool = False
     sub: list[str] = field(default_factory=list)
     bad: str | None = None
     open: bool = False
@@ -55,6 +56,11 @@ class Rail:
     whole: bool = False
     lines: list[Line] = field(default_factory=list)
     items: dict[str, list[int]] = field(default_factory=dict)
+
+    @property
+    def followed(self) -> set[str]:
+        """Ops that an expectation follows: what they claim is looked for."""
+        return followed(self.plan)
 
     def laid(self) -> list[Line]:
         self.lines.append(
@@ -173,6 +179,7 @@ class Rail:
             return line
         line.state, line.by = row.state, row.by
         line.claim = row.data.get("claim")
+        line.looked_for = self.whole or op.id in self.followed
         waiting = tenses.tense(row) == "waiting" or (row.state == "missed" and row.open)
         line.shape = "wait" if waiting else SHAPES.get(row.state, "next")
         line.open = row.state in ("planned", "waiting") and self.run.ended is None
@@ -180,6 +187,8 @@ class Rail:
             self._gate_words(op, line)
             if op.within or op.by:
                 line.sub.append(f"within {op.within}" if op.within else f"by {phrases.plain(str(op.by))}")
+        elif waiting and row.state == "running" and op.regions:
+            line.shape = "inside"
         elif waiting:
             self._waiting(op, row, line)
         else:
@@ -237,6 +246,11 @@ class Rail:
             line.value = f"{row.value.get('stream', '')}" + (
                 f" from {words.called(str(sender), self.world)}" if sender else ""
             )
+
+
+def followed(plan: Plan) -> set[str]:
+    """The ids that some expectation stands `after`."""
+    return {name.rstrip("?") for op, _ in plan.walk() if op.op == "expect" for name in op.after}
 
 
 def approver(catalog: Catalog, world: World, op: Op) -> str | None:

@@ -49,7 +49,11 @@ async def show(request: Request, reader: Reader) -> Response:
             "standing": next(i for i in items if i.kind == "status"),
             "messages": sorted((i for i in items if i.kind not in ("status", "script")), key=lambda i: i.at),
             "rail": rail.Rail(plan=plan, run=run, rows=rows, world=world, catalog=desk.site.catalog, whole=True).laid(),
-            "timeline": [entry for e in entries if (entry := timed(e, rows, world)) is not None],
+            "timeline": [
+                entry
+                for e in entries
+                if (entry := timed(e, rows, world, desk.site.index(tx, run.plan).ops)) is not None
+            ],
             "claims": claims(found, plan, world),
             "edits": [_edit(e["data"]["edit"], world) for e in entries if e["what"] == "edited"],
             "held": [] if plan.sealed else history.held(tx, run.job),
@@ -69,10 +73,12 @@ async def show(request: Request, reader: Reader) -> Response:
     return shown_once(request, response)
 
 
-def timed(entry: dict[str, Any], rows: dict[str, OpRow], world: World) -> dict[str, Any] | None:
+def timed(entry: dict[str, Any], rows: dict[str, OpRow], world: World, plan: Any) -> dict[str, Any] | None:
     """One line of the timeline: when, what was done by whom, why."""
     row = rows.get(entry["path"])
-    name = f"`{(row.id if row else None) or entry['path']}`" if entry["path"] else "the run"
+    name = f"`{row.id if row and row.id else entry['path']}`" if entry["path"] else "The run"
+    if row is not None and row.id is None and row.place in plan:
+        name = phrases.phrase(plan[row.place], world)
     by = words.called(entry["by"], world) if entry["by"] else None
     told = _told(entry["what"], name, by, entry["data"], world)
     if told is None:

@@ -146,10 +146,17 @@ document.addEventListener("submit", async (e) => {
   if (!form.matches("form[data-act]")) return;
   e.preventDefault();
   if (form.classList.contains("busy")) return;
+  const fault = form.querySelector(".fault"), by = e.submitter;
+  if (by && by.dataset.sure && by.dataset.armed !== "1" && fault) { // a write with nobody asked in between: a second tap
+    by.dataset.armed = "1";
+    fault.replaceChildren();
+    words(fault, `\`${by.value}\` starts \`${by.dataset.sure}\` at once; nobody is asked before. Tap it once more.`);
+    fault.hidden = false;
+    return;
+  }
   form.classList.add("busy");
-  const fault = form.querySelector(".fault");
   try {
-    const got = await send(form, e.submitter);
+    const got = await send(form, by);
     if (got.accepted || !fault) { if (fault) fault.hidden = true; toast(got.text); }
     else { fault.replaceChildren(); words(fault, got.text); fault.hidden = false; if (got.status !== 422) toast(got.text); }
     if (got.accepted && form.closest("details")) form.closest("details").open = false;
