@@ -141,7 +141,12 @@ _CALL_SENT = Statement(
 _CALL_DONE = Statement(sa.update(call).where(*_MINE).values(state="done", done=b("at_"), body="{}"))
 _DROP = Statement(
     sa.update(call)
-    .where(call.c.ws == b("ws"), call.c.run == b("run"), call.c.path == b("path"), call.c.state.in_(("queued", "sent")))
+    .where(
+        call.c.ws == b("ws"),
+        call.c.run == b("run"),
+        call.c.path == b("path"),
+        call.c.state.in_([sa.literal_column("'queued'"), sa.literal_column("'sent'")]),
+    )
     .values(state="dropped")
 )
 _ADD_ELEMENT = Statement(
