@@ -1,4 +1,7 @@
-"""The record of one run: its plan with what became of it, who did what, when and why; readable by whoever reads its job."""
+"""The record of one run: its plan with what became of it, who did what, when and why.
+
+Whoever reads the job reads its runs' records.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One process that serves: settings, the first person, uvicorn in the product's own loop, one order of shutting down."""
+"""One process that serves: settings, the first person, uvicorn in the product's own loop, one order of closing."""
 
 from __future__ import annotations
 

@@ -25,8 +25,10 @@ ORIGIN = "http://waiton.test"
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 SECRET = "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQtMTIz"
 STREAMS = {
-    "signed.standard": ("standard-webhooks", SECRET), "signed.github": ("github", "hush"),
-    "signed.stripe": ("stripe", "hush"), "signed.bearer": ("bearer", "hush"),
+    "signed.standard": ("standard-webhooks", SECRET),
+    "signed.github": ("github", "hush"),
+    "signed.stripe": ("stripe", "hush"),
+    "signed.bearer": ("bearer", "hush"),
 }
 ANA, BO, JONAS = "ana@acme.de", "bo@acme.de", "jonas@acme.de"
 
@@ -40,10 +42,22 @@ def anyio_backend() -> str:
 def settings(tmp_path: Path) -> Settings:
     (tmp_path / "waiton.toml").write_text(EXAMPLE, encoding="utf-8")
     found = load({"WAITON_DATABASE_URL": f"sqlite:///{tmp_path}/waiton.db", "WAITON_PUBLIC_URL": ORIGIN})
-    more = {name: StreamSettings(spec=StreamSpec(name=name), kind=kind, secret=secret, id="data.event_id" if "standard" in name else None,
-                                 sender="data.user") for name, (kind, secret) in STREAMS.items()}
-    shaped = StreamSpec(name="shaped", schema={"type": "object", "properties": {"user": {"type": "string"}}, "required": ["user"]})
-    return replace(found, streams={**found.streams, **more, "shaped": StreamSettings(spec=shaped, sender="user", text="note")})
+    more = {
+        name: StreamSettings(
+            spec=StreamSpec(name=name),
+            kind=kind,
+            secret=secret,
+            id="data.event_id" if "standard" in name else None,
+            sender="data.user",
+        )
+        for name, (kind, secret) in STREAMS.items()
+    }
+    shaped = StreamSpec(
+        name="shaped", schema={"type": "object", "properties": {"user": {"type": "string"}}, "required": ["user"]}
+    )
+    return replace(
+        found, streams={**found.streams, **more, "shaped": StreamSettings(spec=shaped, sender="user", text="note")}
+    )
 
 
 @dataclass
@@ -81,7 +95,9 @@ class Site:
         return self.client(authorization=f"Bearer {token}")
 
     async def job(self, ident: str = "pilot", *, members: tuple[str, ...] = ()) -> str:
-        await self.product.committer.write(lambda tx: runs.add_job(tx, ident, ident.title(), f"web:{ident}", self.clock.now(), members=members))
+        await self.product.committer.write(
+            lambda tx: runs.add_job(tx, ident, ident.title(), f"web:{ident}", self.clock.now(), members=members)
+        )
         return ident
 
     async def run(self, script: str, *, by: str = BO, job: str = "pilot") -> str:
@@ -97,7 +113,9 @@ class Site:
             if holds(found):
                 return found
             await asyncio.sleep(0.02)
-        raise AssertionError(f"it stands as {found['state']}: {[(o['path'], o['state'], o['error']) for o in found['ops']]}")
+        raise AssertionError(
+            f"it stands as {found['state']}: {[(o['path'], o['state'], o['error']) for o in found['ops']]}"
+        )
 
 
 @dataclass

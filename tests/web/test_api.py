@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from tests.web.conftest import ANA, BO, JONAS, Site
 from bot.server.openapi import ROUTES, document
+from tests.web.conftest import ANA, BO, JONAS, Site
 
 pytestmark = pytest.mark.anyio
 ASK = "- scope = ask @ana approve decline within 2d\n  > Extend the pilot?\n- show scope\n"
@@ -24,7 +24,9 @@ async def test_a_right_script_runs_and_is_given_as_it_stands(site: Site):
 
 async def test_a_wrong_script_is_refused_with_every_place_and_nothing_starts(site: Site):
     bo = await site.bearer(BO)
-    got = await bo.post("/api/runs", json={"script": "- files = glob *.py\n- some = first files 5\n- total = count fils\n"})
+    got = await bo.post(
+        "/api/runs", json={"script": "- files = glob *.py\n- some = first files 5\n- total = count fils\n"}
+    )
     assert got.status_code == 422
     assert [(p["line"], p["code"]) for p in got.json()["refused"]] == [(2, "arguments-swapped"), (3, "unknown-name")]
     assert (await bo.get("/api/runs")).json() == {"runs": [], "next": None}
@@ -34,13 +36,17 @@ async def test_check_says_the_same_and_starts_nothing(site: Site):
     bo = await site.bearer(BO)
     assert (await bo.post("/api/check", json={"script": "- count nothing"})).json()["refused"]
     right = (await bo.post("/api/check", json={"script": ASK})).json()
-    assert right["preflight"]["ops"] == 2 and right["preflight"]["addressees"] == ["Ana"] and isinstance(right["notes"], list)
+    assert (
+        right["preflight"]["ops"] == 2
+        and right["preflight"]["addressees"] == ["Ana"]
+        and isinstance(right["notes"], list)
+    )
     assert (await bo.get("/api/runs")).json()["runs"] == []
 
 
 async def test_a_document_with_triggers_is_saved_and_the_same_name_again_is_a_new_version(site: Site):
     bo = await site.bearer(BO)
-    script = "---\nname: daily\non:\n  - every: \"0 9 * * 1\"\n---\n- say\n  > {0}\n"
+    script = '---\nname: daily\non:\n  - every: "0 9 * * 1"\n---\n- say\n  > {0}\n'
     first = await bo.post("/api/runs", json={"script": script.replace("{0}", "one")})
     second = await bo.post("/api/runs", json={"script": script.replace("{0}", "two")})
     assert first.status_code == second.status_code == 201
@@ -87,10 +93,18 @@ async def test_edits_and_cancelling_are_the_owners(site: Site):
     run = await site.run(ASK)
     jonas, bo = await site.bearer(JONAS), await site.bearer(BO)
     assert (await jonas.post(f"/api/runs/{run}/cancel")).status_code == 403
-    assert (await bo.post(f"/api/runs/{run}/edits", json={"op": "scope", "to": JONAS, "why": "on leave"})).status_code == 200
+    assert (
+        await bo.post(f"/api/runs/{run}/edits", json={"op": "scope", "to": JONAS, "why": "on leave"})
+    ).status_code == 200
     assert (await jonas.post(f"/api/runs/{run}/ops/scope/answer", json={"with": "approve"})).status_code == 200
     edits = (await bo.get(f"/api/runs/{run}")).json()["edits"]
-    assert (edits[0]["what"], edits[0]["before"], edits[0]["after"], edits[0]["why"], edits[0]["by"]) == ("handed over", ANA, JONAS, "on leave", BO)
+    assert (edits[0]["what"], edits[0]["before"], edits[0]["after"], edits[0]["why"], edits[0]["by"]) == (
+        "handed over",
+        ANA,
+        JONAS,
+        "on leave",
+        BO,
+    )
     other = await site.run(ASK)
     assert (await bo.post(f"/api/runs/{other}/cancel", json={"why": "enough"})).status_code == 200
     assert (await bo.get(f"/api/runs/{other}")).json()["state"] == "cancelled"
@@ -110,7 +124,9 @@ async def test_runs_are_found_by_state_person_and_words_page_by_page(site: Site)
     assert [r["id"] for r in (await bo.get("/api/runs?state=done")).json()["runs"]] == [made[1]]
     assert [r["id"] for r in (await bo.get("/api/runs?person=ana")).json()["runs"]] == [made[3], made[1]]
     assert [r["id"] for r in (await bo.get("/api/runs?q=Question%203")).json()["runs"]] == [made[3]]
-    assert (await bo.get("/api/runs?state=odd")).status_code == 422 and (await bo.get("/api/runs?cursor=odd")).status_code == 422
+    assert (await bo.get("/api/runs?state=odd")).status_code == 422 and (
+        await bo.get("/api/runs?cursor=odd")
+    ).status_code == 422
 
 
 async def test_an_event_settles_what_expects_it_and_its_id_counts_once(site: Site):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.web.conftest import ANA, BO, JONAS, ORIGIN, Site
 from store import people
+from tests.web.conftest import ANA, BO, JONAS, ORIGIN, Site
 
 pytestmark = pytest.mark.anyio
 ASK = "- scope = ask @ana approve decline within 2d\n  > Extend the pilot?\n- show scope\n"
@@ -70,7 +70,11 @@ async def test_without_a_session_pages_say_how_to_log_in(site: Site):
 
 async def test_a_post_from_another_page_changes_nothing(site: Site):
     ana = await site.session(ANA)
-    for headers in ({"origin": "https://elsewhere.example"}, {"origin": "null", "sec-fetch-site": "cross-site"}, {"origin": "null"}):
+    for headers in (
+        {"origin": "https://elsewhere.example"},
+        {"origin": "null", "sec-fetch-site": "cross-site"},
+        {"origin": "null"},
+    ):
         got = await ana.post("/jobs", headers=headers, title="Stolen")
         assert got.status_code == 403
     assert "Stolen" not in (await ana.get("/inbox")).text
@@ -106,7 +110,9 @@ async def test_no_page_has_script_or_style_of_its_own(site: Site):
 
 
 async def test_what_people_write_stays_text(site: Site):
-    run = await site.run("- scope = ask @ana within 2d\n  > <b onclick=x>Bold</b> {{ braces }} & <script>alert(1)</script>\n")
+    run = await site.run(
+        "- scope = ask @ana within 2d\n  > <b onclick=x>Bold</b> {{ braces }} & <script>alert(1)</script>\n"
+    )
     ana = await site.session(ANA)
     for path in ("/jobs/pilot", "/inbox", f"/runs/{run}"):
         page = (await ana.get(path)).text

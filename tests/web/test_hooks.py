@@ -13,7 +13,9 @@ pytestmark = pytest.mark.anyio
 BODY = json.dumps({"data": {"event_id": "e-1", "user": "u-17"}}).encode()
 
 
-def standard(site: Site, body: bytes = BODY, *, ident: str = "m-1", age: int = 0, secret: str = SECRET) -> dict[str, str]:
+def standard(
+    site: Site, body: bytes = BODY, *, ident: str = "m-1", age: int = 0, secret: str = SECRET
+) -> dict[str, str]:
     stamp = str(int(site.clock.now().timestamp()) - age)
     key = base64.b64decode(secret.removeprefix("whsec_"))
     signed = base64.b64encode(hmac.new(key, f"{ident}.{stamp}.".encode() + body, hashlib.sha256).digest()).decode()
@@ -39,8 +41,11 @@ async def test_a_standard_webhook_is_stored_once_by_the_senders_id(site: Site):
 @pytest.mark.parametrize("wrong", ["age", "future", "secret", "body", "none"])
 async def test_a_standard_webhook_that_does_not_verify_is_not_stored(site: Site, wrong: str):
     headers = {
-        "age": standard(site, age=301), "future": standard(site, age=-301), "secret": standard(site, secret="whsec_" + "A" * 32),
-        "body": standard(site, b"{}"), "none": {},
+        "age": standard(site, age=301),
+        "future": standard(site, age=-301),
+        "secret": standard(site, secret="whsec_" + "A" * 32),
+        "body": standard(site, b"{}"),
+        "none": {},
     }[wrong]
     got = await site.client().post("/hooks/signed.standard", content=BODY, headers=headers)
     assert got.status_code == 401 and await stored(site, "signed.standard") == []
@@ -79,14 +84,20 @@ async def test_stripe_signs_time_and_body(site: Site):
 
 async def test_a_bearer_secret_must_be_the_streams(site: Site):
     client = site.client("203.0.113.9")
-    assert (await client.post("/hooks/signed.bearer", content=BODY, headers={"authorization": "Bearer hush"})).status_code == 202
-    assert (await client.post("/hooks/signed.bearer", content=BODY, headers={"authorization": "Bearer shh"})).status_code == 401
+    assert (
+        await client.post("/hooks/signed.bearer", content=BODY, headers={"authorization": "Bearer hush"})
+    ).status_code == 202
+    assert (
+        await client.post("/hooks/signed.bearer", content=BODY, headers={"authorization": "Bearer shh"})
+    ).status_code == 401
 
 
 async def test_a_stream_without_a_secret_listens_to_this_machine_alone(site: Site):
     assert (await site.client().post("/hooks/camera.line_2", json={"seen": True})).status_code == 202
     assert (await site.client("203.0.113.9").post("/hooks/camera.line_2", json={})).status_code == 403
-    assert (await site.client().post("/hooks/camera.line_2", json={}, headers={"x-forwarded-for": "203.0.113.9"})).status_code == 403
+    assert (
+        await site.client().post("/hooks/camera.line_2", json={}, headers={"x-forwarded-for": "203.0.113.9"})
+    ).status_code == 403
 
 
 async def test_what_does_not_read_or_fit_is_not_stored(site: Site):
@@ -103,7 +114,9 @@ async def test_what_does_not_read_or_fit_is_not_stored(site: Site):
 
 
 async def test_a_hook_settles_what_expects_it(site: Site):
-    run = await site.run('- signin = expect auth.first_signin within 3d where: "event.user == \'u-17\'"\n- show signin.from\n')
+    run = await site.run(
+        "- signin = expect auth.first_signin within 3d where: \"event.user == 'u-17'\"\n- show signin.from\n"
+    )
     client = site.client()
     await client.post("/hooks/auth.first_signin", json={"user": "u-16"})
     assert (await site.desk.show(run))["state"] == "waiting"
@@ -135,4 +148,6 @@ async def test_a_minted_address_past_its_time_is_gone_and_one_nobody_minted_not_
     site.clock.move(hours=1)
     client = site.client()
     assert (await client.post(path, json={})).status_code == 410 and "past its time" in (await client.get(path)).text
-    assert (await client.post("/e/none", json={})).status_code == 404 and (await client.get("/e/none")).status_code == 404
+    assert (await client.post("/e/none", json={})).status_code == 404 and (
+        await client.get("/e/none")
+    ).status_code == 404

@@ -1,0 +1,347 @@
+"""The room in a real browser: paste, mend, run, tap; two people at once; every page wide and on a phone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+
+from bot.config import EXAMPLE, Settings, load
+from bot.server.app import app
+from bot.server.serve import _Server, bound
+from bot.wiring import Product
+from store import runs
+
+CHROMIUM = shutil.which("chromium")
+REQUIRED = os.environ.get("WAITON_BROWSER") == "required"
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        not CHROMIUM and not REQUIRED, reason="chromium is not here; WAITON_BROWSER=required fails instead"
+    ),
+]
+ARGS = [
+    "--no-sandbox",
+    "--disable-dev-shm-usage",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+WIDE, PHONE = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
+WRONG = "- scope = ask @anna approve decline within 2d\n  > Extend the pilot?\n- prs = demo_list_prs repo: acme/api\n- some = first prs 2\n- show scope\n"
+RIGHT = "- scope = ask @ana approve decline within 2d\n  > Extend the pilot?\n- say\n  > It is {scope}.\n- show scope\n"
+FORM = """- slot = ask @ana within 1d reason: optional fields: [{name: day, type: date}, {name: seats, type: number, min: 1, max: 9}, {name: lunch, type: bool}, {name: room, type: choice, choices: [big, small]}]
+  > When shall we meet?
+- show slot
+"""
+
+
+@dataclass
+class Room:
+    product: Product
+    url: str
+    browser: Any
+    faults: list[str] = field(default_factory=list)
+
+    async def person(self, email: str, **options: Any) -> Any:
+        """A page of somebody who is logged in, in a browser of their own."""
+        context = await self.browser.new_context(**{"viewport": WIDE, **options})
+        page = await context.new_page()
+        page.set_default_timeout(8000)
+        page.on(
+            "console", lambda m: self.faults.append(f"{email}: {m.text}") if m.type in ("error", "warning") else None
+        )
+        page.on("pageerror", lambda e: self.faults.append(f"{email}: {e}"))
+        await page.goto(await self.product.desk.login_link(f"{email}@acme.de"))
+        return page
+
+    async def job(self, ident: str, title: str) -> str:
+        now = self.product.clock.now()
+        await self.product.committer.write(lambda tx: runs.add_job(tx, ident, title, f"web:{ident}", now))
+        return f"{self.url}/jobs/{ident}"
+
+    async def run(self, script: str, *, by: str = "bo@acme.de", job: str = "pilot") -> str:
+        started = await self.product.desk.start(script, by=by, job=job)
+        assert started.run, started.seen.reports()
+        return started.run
+
+
+@pytest.fixture
+async def room(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Room]:
+    from playwright.async_api import async_playwright
+
+    (tmp_path / "waiton.toml").write_text(EXAMPLE, encoding="utf-8")
+    settings: Settings = load({"WAITON_DATABASE_URL": f"sqlite:///{tmp_path}/waiton.db", "WAITON_PORT": "0"})
+    held = bound(settings)
+    product = Product(replace(settings, port=held.getsockname()[1]))
+    await product.start()
+    web = app(product)
+    server = _Server(
+        uvicorn.Config(web, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=2)
+    )
+    serving = asyncio.create_task(server.serve([held]))
+    async with async_playwright() as play:
+        browser = await play.chromium.launch(executable_path=CHROMIUM, args=ARGS)
+        yield Room(product=product, url=product.settings.url, browser=browser)
+        await browser.close()
+    web.state.closing.set()
+    server.should_exit = True
+    await serving
+    await product.stop()
+
+
+async def test_a_wrong_script_is_mended_by_taps_then_runs_and_goes_on_with_the_right_tap(room: Room):
+    where = await room.job("pilot", "Pilot")
+    bo, ana = await room.person("bo"), await room.person("ana")
+    await bo.goto(where)
+    await ana.goto(where)
+    await bo.fill("#script", WRONG)
+    problems = bo.locator(".problems")
+    await problems.wait_for()
+    said = await problems.inner_text()
+    assert "line 1" in said and "line 4" in said and "@anna" in said
+    assert await bo.locator("#run").is_disabled()
+    assert await bo.locator(".behind mark").all_inner_texts() == ["@anna", "prs 2"]
+    await bo.locator(".mend").first.click()
+    await bo.locator(".mend").nth(1).wait_for(state="detached")
+    await bo.locator(".mend").click()
+    await bo.locator(".ready").wait_for()
+    assert "@ana approve" in await bo.input_value("#script") and "first 2 prs" in await bo.input_value("#script")
+    await bo.locator("#run").click()
+    pill = bo.locator(".pill").first
+    await pill.wait_for()
+    assert (await pill.inner_text()).startswith("waiting on Ana since ")
+    assert await bo.input_value("#script") == "" and await bo.locator("button:text-is('approve')").count() == 0
+    card = ana.locator(".card.mine")
+    await card.wait_for()
+    assert "Extend the pilot?" in await card.inner_text()
+    await card.get_by_role("button", name="approve").click()
+    await bo.locator(".pill.good").wait_for()
+    await ana.locator(".card.settled").wait_for()
+    assert "Ana answered approve at" in await ana.locator(".card.settled").inner_text()
+    assert await ana.locator(".card.settled button").count() == 0
+    assert await bo.locator(".result").inner_text() == "approve"
+    assert room.faults == []
+
+
+async def test_somebody_who_is_not_asked_is_told_privately_whose_it_is(room: Room):
+    where = await room.job("pilot", "Pilot")
+    run = await room.run(RIGHT)
+    ana, bo = await room.person("ana"), await room.person("bo")
+    await ana.goto(where)
+    address = await ana.locator(".card.mine form").first.get_attribute("action")
+    await bo.goto(room.url + address)
+    assert "this question is for Ana" in await bo.inner_text("main")
+    await bo.get_by_role("button", name="approve").click()
+    await bo.locator("#toast p").wait_for()
+    assert "This question is for Ana. Nothing changed." in await bo.locator("#toast").inner_text()
+    assert (await room.product.desk.show(run))["state"] == "waiting"
+    assert await ana.locator("#toast p").count() == 0
+
+
+async def test_what_moves_shows_itself_and_loses_no_text_and_no_focus(room: Room):
+    where = await room.job("pilot", "Pilot")
+    ana = await room.person("ana")
+    await ana.goto(where)
+    await ana.fill("#script", "- half a th")
+    await ana.locator("#state :first-child").first.wait_for()
+    first = await room.run("- a = ask @ana within 2d\n  > First?\n- show a\n")
+    field = ana.locator(".card.mine textarea")
+    await field.wait_for()
+    assert await ana.input_value("#script") == "- half a th"
+    await field.fill("not yet sent")
+    await field.focus()
+    await room.product.desk.edit(first, {"op": "a", "within": "3d"}, by="bo@acme.de")
+    await room.run("- b = ask @ana yes no within 2d\n  > Second?\n")
+    await ana.locator(".card.mine").nth(1).wait_for()
+    assert await field.input_value() == "not yet sent"
+    assert await ana.evaluate("document.activeElement.tagName") == "TEXTAREA"
+    assert await ana.locator("#nav .n").first.inner_text() == "2"
+    await ana.locator(".card.mine button:text-is('Answer')").click()
+    await ana.locator(".card.settled").wait_for()
+    assert (await room.product.desk.show(first))["result"] == "not yet sent"
+    assert await ana.input_value("#script") == "- half a th"
+
+
+async def test_a_form_says_what_does_not_fit_and_keeps_what_was_typed(room: Room):
+    where = await room.job("pilot", "Pilot")
+    run = await room.run(FORM)
+    ana = await room.person("ana")
+    await ana.goto(where)
+    card = ana.locator(".card.mine")
+    await card.get_by_label("day").fill("2026-06-12")
+    await ana.evaluate("document.querySelector('.card.mine form').noValidate = true")
+    await card.get_by_label("seats").fill("12")
+    await card.get_by_label("room").select_option("small")
+    await card.get_by_role("button", name="Answer").click()
+    fault = card.locator(".fault:not([hidden])")
+    await fault.wait_for()
+    assert "must be at most 9" in await fault.inner_text()
+    await card.get_by_label("seats").fill("7")
+    await card.get_by_label("lunch").check()
+    await card.get_by_role("button", name="Answer").click()
+    await ana.locator(".card.settled").wait_for()
+    assert (await room.product.desk.show(run))["result"] == {
+        "day": "2026-06-12",
+        "seats": 7,
+        "lunch": True,
+        "room": "small",
+    }
+
+
+async def test_an_approval_shows_the_real_parameters_and_a_decline_needs_a_reason(room: Room):
+    where = await room.job("pilot", "Pilot")
+    run = await room.run("- service = let 's' + '4'\n- rollout = demo_deploy service: {service} mode: writes\n")
+    ana = await room.person("ana")
+    await ana.goto(where)
+    card = ana.locator(".card.mine")
+    await card.wait_for()
+    assert "s4" in await card.locator(".params").inner_text()
+    await card.get_by_role("button", name="decline").click()
+    await card.locator(".fault:not([hidden])").wait_for()
+    await card.get_by_label("Reason").fill("not on a Friday")
+    await card.get_by_role("button", name="decline").click()
+    await ana.locator(".card.settled").wait_for()
+    assert "not on a Friday" in await ana.locator(".card.settled").inner_text()
+    assert (await room.product.desk.show(run))["ops"][1]["error"] == "declined by Ana: not on a Friday"
+
+
+async def test_a_tap_that_starts_a_write_nobody_approves_asks_once_more(room: Room):
+    where = await room.job("pilot", "Pilot")
+    run = await room.run(
+        "- go = ask @ana yes no within 2d\n  > Restart it?\n- if go == 'yes'\n  - demo_restart host: web1\n"
+    )
+    ana = await room.person("ana")
+    await ana.goto(where)
+    yes = ana.locator(".card.mine").get_by_role("button", name="yes")
+    await yes.click()
+    await ana.locator(".card.mine .fault:not([hidden])").wait_for()
+    assert (await room.product.desk.show(run))["state"] == "waiting"
+    await yes.click()
+    await ana.locator(".pill.good").wait_for()
+
+
+async def test_prose_is_no_script_and_can_be_sent_as_a_message_that_a_script_expects(room: Room):
+    where = await room.job("pilot", "Pilot")
+    run = await room.run("- heard = expect web:message within 1h\n- show heard.event.text\n")
+    jonas, bo = await room.person("jonas"), await room.person("bo")
+    await bo.goto(where)
+    await jonas.goto(where)
+    await jonas.fill("#script", "good morning everybody")
+    await jonas.locator(".help").wait_for()
+    assert "There is no script in this" in await jonas.locator(".help").inner_text()
+    await jonas.get_by_role("button", name="Send it as a message").click()
+    await bo.locator(".pill.good").wait_for()
+    assert await bo.locator(".msg .text").all_inner_texts() == ["good morning everybody"]
+    assert (await room.product.desk.show(run))["result"] == "good morning everybody"
+
+
+async def test_the_room_works_without_javascript(room: Room):
+    where = await room.job("pilot", "Pilot")
+    bo, ana = await room.person("bo", java_script_enabled=False), await room.person("ana", java_script_enabled=False)
+    await bo.goto(where)
+    await bo.fill("#script", WRONG)
+    await bo.click("#run")
+    assert "line 4" in await bo.locator(".problems").inner_text()
+    await bo.locator(".mend").first.click()
+    await bo.locator(".mend").click()
+    assert await bo.locator(".ready").count() == 1
+    await bo.click("#run")
+    assert (await bo.locator(".pill").inner_text()).startswith("waiting on Ana since")
+    await ana.goto(room.url + "/inbox")
+    await ana.get_by_role("button", name="decline").click()
+    assert "Your answer decline is in." in await ana.locator("#toast").inner_text()
+    assert "Nothing waits on you" in await ana.inner_text("main")
+    await bo.reload()
+    assert await bo.locator(".pill.good").count() == 1
+
+
+async def test_the_owner_hands_over_pauses_and_cancels_from_the_record(room: Room):
+    await room.job("pilot", "Pilot")
+    run = await room.run(RIGHT)
+    bo, jonas = await room.person("bo"), await room.person("jonas")
+    await jonas.goto(room.url + "/inbox")
+    await bo.goto(f"{room.url}/runs/{run}")
+    await bo.locator("#plan .acts summary").first.click()
+    await bo.locator("#plan .acts select").first.select_option("jonas@acme.de")
+    await bo.locator("#plan .acts").first.get_by_label("Why").fill("on leave")
+    await bo.locator("#plan .acts").first.get_by_role("button", name="Change it").click()
+    await jonas.locator(".card.mine").wait_for()
+    await bo.locator("#edits").wait_for()
+    assert "on leave" in await bo.locator("#edits").inner_text()
+    await bo.get_by_role("button", name="Pause").click()
+    await bo.get_by_role("button", name="Go on").wait_for()
+    await bo.get_by_role("button", name="Cancel the run").click()
+    await bo.locator("#sum .pill.off:text-is('cancelled')").wait_for()
+    await jonas.locator("#nothing").wait_for()
+
+
+@pytest.mark.parametrize("size", ["wide", "phone"])
+async def test_every_page_is_sound(room: Room, size: str):
+    """No faults in the console, every control has a name, nothing scrolls sideways."""
+    await room.job("pilot", "Pilot")
+    await room.run(
+        "- a = ask @ana within 2d\n  > A question with averyveryveryveryveryveryveryveryveryveryveryverylongword in it?\n"
+    )
+    await room.run(FORM)
+    run = await room.run(
+        "- prs = demo_list_prs repo: acme/api\n- map prs as pr\n  - verdict = ask @ana ship hold\n    > {pr.title}\n"
+        "- seen = expect camera.line_2 within 10m after prs\n- parallel\n  - branch docs\n    - say\n      > one\n  - branch site\n    - say @bo\n      > two\n"
+    )
+    page = await room.person("ana", viewport=WIDE if size == "wide" else PHONE)
+    token = None
+    for path in (
+        "/",
+        "/jobs/pilot",
+        f"/runs/{run}",
+        "/inbox",
+        "/api",
+        "/nowhere",
+        "/a/TOKEN",
+        "/jobs/pilot?example=ask",
+    ):
+        if path == "/a/TOKEN":
+            path = token or "/"
+        await page.goto(room.url + path)
+        if path == "/inbox":
+            token = await page.locator(".card.mine form").first.get_attribute("action")
+        await page.wait_for_load_state("load")
+        wide = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 0, f"{path} scrolls sideways by {wide}"
+        unnamed = await page.evaluate("""() => [...document.querySelectorAll('button, a, summary, input:not([type=hidden]), select, textarea')]
+            .filter((el) => !(el.getAttribute('aria-label') || el.innerText || el.textContent || (el.labels && el.labels.length) || '').toString().trim())
+            .map((el) => el.outerHTML)""")
+        assert unnamed == [], path
+        ids = await page.evaluate("[...document.querySelectorAll('[id]')].map((el) => el.id)")
+        assert len(ids) == len(set(ids)), f"{path} has an id twice"
+    assert [f for f in room.faults if "404" not in f] == []
+
+
+async def test_dark_follows_the_system(room: Room):
+    await room.job("pilot", "Pilot")
+    light, dark = await room.person("ana"), await room.person("ana", color_scheme="dark")
+    grounds = [await page.evaluate("getComputedStyle(document.body).backgroundColor") for page in (light, dark)]
+    assert grounds == ["rgb(247, 246, 243)", "rgb(22, 23, 26)"]
+
+
+async def test_a_reader_that_does_not_keep_up_is_dropped_and_comes_back_by_itself(room: Room):
+    where = await room.job("pilot", "Pilot")
+    ana = await room.person("ana")
+    await ana.goto(where)
+    await ana.locator("body[data-connected='1']").wait_for()
+    for _ in range(600):
+        room.product.listeners.tell("pilot", "")
+    await ana.locator("#line").wait_for()
+    await ana.locator("#line").wait_for(state="hidden")
+    await room.run(RIGHT)
+    await ana.locator(".card.mine").wait_for()
