@@ -88,6 +88,7 @@ _PUT_REGION = Statement(
     .where(*_MY_REGION, region.c.path == b("path"))
     .values(
         state=b("state"),
+        opened=b("opened"),
         unended=b("unended"),
         hot=b("hot"),
         value=b("value"),
@@ -340,6 +341,7 @@ def put_regions(tx: Transaction, run_id: str, rows: list[RegionRow]) -> None:
             "run": run_id,
             "path": row.path,
             "state": row.state,
+            "opened": micros(row.opened),
             "unended": row.unended,
             "hot": row.hot,
             "value": value,
@@ -352,7 +354,6 @@ def put_regions(tx: Transaction, run_id: str, rows: list[RegionRow]) -> None:
                 {
                     **common,
                     "owner": row.owner,
-                    "opened": micros(row.opened),
                     "item": values.put(tx, row.item) if row.item is not None else None,
                 },
             )

@@ -23,7 +23,8 @@ ENDED: frozenset[str] = frozenset({"done", "failed", "missed", "skipped", "cance
 PENDING: frozenset[str] = frozenset({"running", "waiting", "gated", "uncertain"})
 
 RunState = Literal["running", "paused", "done", "failed", "cancelled"]
-RegionState = Literal["open", "failing", "stopping", "closed"]
+RegionState = Literal["ahead", "open", "failing", "stopping", "closed"]
+"""`ahead`: an item of a map that waits for its turn."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -9,7 +9,16 @@ from bot.domain.errors import OpError
 from bot.domain.facts import Accepted, Answered, Arrived, Continued, Delivered, Edited, Fact, Overdue, Returned
 from bot.domain.record import OpRow
 from bot.engine import (
-    asks, calls, edits, evidence, failure, gates, order, regions, replanning, waits,
+    asks,
+    calls,
+    edits,
+    evidence,
+    failure,
+    gates,
+    order,
+    regions,
+    replanning,
+    waits,
 )
 from bot.engine.turn import Turn
 from bot.engine.view import View

@@ -33,7 +33,9 @@ def start(turn: Turn, row: OpRow) -> None:
         if key in params:
             data[key] = params[key]
     row.state = "waiting"
-    data.setdefault("answers", [])
+    for key in ("asked", "since", "tries", "again", "undelivered", "reason_given"):
+        data.pop(key, None)
+    data["answers"] = []
     turn.touch(row)
     put(turn, row)
 
@@ -189,6 +191,9 @@ def answered(turn: Turn, row: OpRow, fact: Answered) -> None:
         return
     earlier = next((a for a in row.data["answers"] if a["by"] == voter), None)
     if earlier is not None:
+        if _same(row, earlier["answer"], fact.value):
+            turn.reply(who, f"Your answer `{text(earlier['answer'])}` is in.", accepted=True)
+            return
         turn.reply(who, f"You answered `{text(earlier['answer'])}` already. Nothing changed.", status=409)
         return
     try:
@@ -276,7 +281,7 @@ def pick(choices: list[dict[str, Any]], given: Any) -> dict[str, Any] | None:
     """The choice that is meant: by its label, else by its value, else by its label trimmed and case folded."""
     for fits in (
         lambda c: text(given) == c["label"],
-        lambda c: type(given) is type(c["value"]) and given == c["value"] or text(given) == text(c["value"]),
+        lambda c: (type(given) is type(c["value"]) and given == c["value"]) or text(given) == text(c["value"]),
         lambda c: text(given).strip().casefold() in (c["label"].strip().casefold(), text(c["value"]).casefold()),
     ):
         found = next((c for c in choices if fits(c)), None)
@@ -357,14 +362,16 @@ def what_stands(turn: Turn, row: OpRow) -> str:
 
 def _keep_late(turn: Turn, row: OpRow, fact: Answered, who: str) -> None:
     """A late answer is kept, told to the owner, and answered politely."""
-    deadline = row.ended or row.due or turn.now
-    late = turn.now - deadline
+    late = turn.now - (row.ended or row.due or turn.now)
     entry = {"by": who, "answer": normalise(fact.value), "at": turn.now.isoformat(), "late_s": int(late.total_seconds())}
-    row.data.setdefault("late", []).append(entry)
-    turn.touch(row)
-    turn.record("late", row, by=who, answer=entry["answer"])
+    kept = row.data.get("late", [])
     turn.reply(who, f"Thank you, but that came {words.span(late)} too late: {what_stands(turn, row)} It is kept, and "
                     f"{words.called(turn.run.owner, turn.world)} is told.")
+    if entry in kept:
+        return
+    row.data["late"] = [*kept, entry]
+    turn.touch(row)
+    turn.record("late", row, by=who, answer=entry["answer"])
     turn.notice(row, f"{words.called(who, turn.world)} answered {_quoted(row)} {words.span(late)} late: "
                      f"`{text(entry['answer'])}`. It changed nothing; you may accept it while the miss branch has done nothing.",
                 f"late/{len(row.data['late'])}")

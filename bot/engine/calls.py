@@ -15,9 +15,11 @@ from bot.engine.turn import Turn
 def start_tool(turn: Turn, row: OpRow) -> None:
     """A tool: its parameters are substituted, shown to its approver where policy wants one, then it is called."""
     op = turn.plan_op(row)
-    row.data["params"] = plain(scope.filled(turn, row, dict(op.params)))
+    if "params" not in row.data:
+        # A further attempt goes with the parameters of the first: they are what was approved.
+        row.data["params"] = plain(scope.filled(turn, row, dict(op.params)))
     turn.set_own(row, True)
-    if row.attempt == 1 and gates.gate(turn, row, row.data["params"]):
+    if gates.gate(turn, row, row.data["params"]):
         return
     launch(turn, row)
 
@@ -47,7 +49,7 @@ def returned(turn: Turn, row: OpRow, fact: Returned) -> None:
     if fact.kind == "early":
         evidence.early_over(turn, row)
         return
-    if not row.open and row.data.get("detached") is None or fact.attempt != row.attempt or row.data.get("pausing"):
+    if (not row.open and row.data.get("detached") is None) or fact.attempt != row.attempt or row.data.get("pausing"):
         return
     if fact.kind == "agent" and fact.error is None:
         asks.agent_returned(turn, row, fact)

@@ -13,7 +13,8 @@ from bot.domain.ids import indexes_of
 from bot.domain.plan import Op, Plan
 from bot.domain.record import OpRow
 from bot.domain.values import plain, text, type_of
-from bot.engine import asks, index as indexing, order, reopening, surgery, waits, words
+from bot.engine import asks, order, reopening, surgery, waits, words
+from bot.engine import index as indexing
 from bot.engine.turn import Turn
 from bot.language.read import read
 from bot.language.script import check_plan
@@ -42,6 +43,7 @@ PENDING = frozenset({"planned", "waiting"})
 def edited(turn: Turn, fact: Edited) -> None:
     """Applies one edit, whole or not at all, and records it with author and reason."""
     edit = dict(fact.edit)
+    kept = turn.snapshot()
     try:
         if "run" in edit:
             _run_edit(turn, fact, str(edit["run"]))
@@ -59,6 +61,7 @@ def edited(turn: Turn, fact: Edited) -> None:
         if not row.data.get("unopened"):
             turn.touch(row)
     except (Refused, OpError) as why:
+        turn.restore(kept)
         turn.reply(fact.by, f"Not done: {why}. Nothing changed.", status=409)
         return
     _record(turn, fact, row.path, kind.name, before, after)
@@ -139,6 +142,8 @@ def _new_window(turn: Turn, row: OpRow, new: dict[str, str]) -> tuple[Any, Any]:
     op = turn.plan_op(row)
     if turn.index.spec(op.op).window == "none":
         raise Refused(f"`{op.op}` has no window")
+    if op.op == "expect" and op.within is None and op.by is None:
+        raise Refused(f"`{row.id or row.path}` waits for a moment, not for anyone; replace it, or skip it")
     before = row.data.get("edited", {}).get("within") or op.within or op.by or turn.world.workspace.ask_window
     if row.state == "planned":
         _plan_op(turn, row, replace(op, within=new.get("within"), by=new.get("by")))
@@ -168,6 +173,7 @@ def _skip(turn: Turn, row: OpRow, _: Any) -> tuple[Any, Any]:
         waits.withdraw(turn, row, "skipped")
     row.state = "skipped"
     row.data["error"] = "skipped by an edit"
+    row.data["meant"] = True
     row.rev += 1
     order.close(turn, row)
     return before, "skipped"
@@ -177,6 +183,7 @@ def _withdraw(turn: Turn, row: OpRow, _: Any) -> tuple[Any, Any]:
     waits.withdraw(turn, row, "withdrawn")
     row.state = "cancelled"
     row.data["reason"] = "withdrawn"
+    row.data["meant"] = True
     row.rev += 1
     order.close(turn, row)
     return "waiting", "cancelled"
@@ -213,6 +220,9 @@ def _insert(turn: Turn, row: OpRow, new: Any) -> tuple[Any, Any]:
     if indexes_of(row.path):
         raise Refused("ops cannot be inserted inside a loop while it runs")
     ops = _read_ops(turn, new)
+    standing = None if row.data.get("unopened") else turn.find_region(row.region)
+    if standing is not None and standing.state != "open":
+        raise Refused("its region has closed")
     plan = surgery.changed(turn.index.plan, row.place, surgery.inserted(ops))
     _check(turn, plan)
     known = set(turn.index.ops)
@@ -228,8 +238,6 @@ def _insert(turn: Turn, row: OpRow, new: Any) -> tuple[Any, Any]:
             order.count_needs(turn, turn.must(f"{row.region}.{op.place[len(region.path) + 1:]}" if row.region else op.place))
         turn.touch_region(region)
         turn.mark(row.region)
-    elif region is not None:
-        raise Refused("its region has closed")
     return None, [_told(op) for op in ops]
 
 

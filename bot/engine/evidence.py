@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+from bot.domain.changes import Taken, Wait
 from bot.domain.errors import OpError
 from bot.domain.facts import Arrived, Returned
-from bot.domain.changes import Taken, Wait
 from bot.domain.record import OpRow
 from bot.domain.values import text
 from bot.engine import order, scope, waits
@@ -45,8 +45,7 @@ def start(turn: Turn, row: OpRow) -> None:
     row.data["counts_from"] = since.isoformat()
     waits.open_window(turn, row, waits.window(turn, row, turn.now))
     for stream in streams:
-        turn.step.waits.append(Wait(path=row.path, stream=stream, key=sender, since=since,
-                                    where=op.params.get("where")))
+        turn.arm(Wait(path=row.path, stream=stream, key=sender, since=since, where=op.params.get("where")))
     early = turn.rows.events(streams, sender, since, turn.now)
     if early:
         row.data["early"] = True

@@ -8,20 +8,19 @@ from bot.domain.errors import Bug
 from bot.domain.plan import Default, Region
 from bot.domain.record import OpRow, RegionRow
 from bot.engine import order, waits
-from bot.engine.turn import Turn
+from bot.engine.turn import STOPPED, Turn
 from bot.language import durations
-
-
-STOPPED = "(stopped)"
-"""The error of a region that was stopped from outside: a retry opens it again."""
 
 
 def fail(turn: Turn, row: OpRow, error: str, *, final: bool = False) -> None:
     """An attempt of the op failed: another one follows if `retry` has one left, else the op has failed."""
     op = turn.plan_op(row)
     region = turn.region(row.region)
-    if not final and op.retry is not None and row.attempt <= op.retry.max and region.state == "open":
-        pause = next_delay(row.attempt, op.retry.backoff, op.retry.max_delay)
+    tried = row.attempt - int(row.data.get("before", 0))
+    if turn.index.spec(row.op).kind == "wait":
+        waits.withdraw(turn, row, "it failed")
+    if not final and op.retry is not None and tried <= op.retry.max and region.state == "open":
+        pause = next_delay(tried, op.retry.backoff, op.retry.max_delay)
         row.state = "running"
         row.data["error"] = error
         row.data["pausing"] = True
@@ -138,7 +137,7 @@ def stop_op(turn: Turn, row: OpRow, why: str) -> None:
     elif row.own and turn.index.spec(row.op).kind == "effect":
         row.data["stopped"] = True
     elif row.state == "running":
-        turn.step.dropped_calls.append(row.path)
+        turn.drop_calls(row.path)
         _cancel(turn, row, why)
     else:
         raise Bug(f"{row.path} is {row.state} and open")

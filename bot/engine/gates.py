@@ -15,12 +15,12 @@ APPROVAL_CHOICES = [{"label": "approve", "value": "approve"}, {"label": "decline
 DOUBT_CHOICES = [{"label": c, "value": c} for c in ("happened", "retry", "skip")]
 
 
-def approver(turn: Turn, row: OpRow) -> str | None | bool:
+def approver(turn: Turn, row: OpRow) -> str | bool | None:
     """Who approves this op by policy: a role or an email, None for nobody named, False where no approval is due."""
     return approver_of(turn.index.catalog, turn.world, row.op, row.data.get("outside", False))
 
 
-def approver_of(catalog: Any, world: Any, op: str, outside: bool = False) -> str | None | bool:
+def approver_of(catalog: Any, world: Any, op: str, outside: bool = False) -> str | bool | None:
     policy = world.policy.approve
     spec = catalog[op]
     if policy is not None:
@@ -38,7 +38,7 @@ def approver_of(catalog: Any, world: Any, op: str, outside: bool = False) -> str
 def gate(turn: Turn, row: OpRow, params: dict[str, Any]) -> bool:
     """Puts an approval before the effect where policy wants one. True: it waits there."""
     who = approver(turn, row)
-    if who is False:
+    if who is False or row.data.get("approved") == params:
         return False
     people, alone = _approvers(turn, who if isinstance(who, str) else None)
     row.state = "gated"
@@ -142,6 +142,7 @@ def _decide(turn: Turn, row: OpRow, who: str, choice: str, reason: str | None) -
     turn.settle_cards(row.path, f"{name} chose `{choice}`")
     turn.reply(who, f"Your `{choice}` is in.", accepted=True)
     if choice == "approve":
+        row.data["approved"] = row.data["params"]
         row.state = "running"
         calls.launch(turn, row)
     else:
@@ -157,6 +158,7 @@ def _settle_doubt(turn: Turn, row: OpRow, who: str, choice: str, reason: str | N
     _doubt_over(turn, row, who, choice)
     if choice == "skip":
         row.state = "skipped"
+        row.data["meant"] = True
         row.data["error"] = f"skipped by {words.called(who, turn.world)}"
         _close(turn, row)
     elif row.data.get("detached") or row.data.get("stopped"):

@@ -12,8 +12,13 @@ from bot.engine.turn import Turn
 def open_region(turn: Turn, owner: OpRow | None, path: str, item: object = None) -> None:
     """Opens a region instance: its ops become planned rows, each with the number of its open needs."""
     plan = turn.region_plan(path)
-    region = RegionRow(path=path, owner=owner.path if owner else "", opened=turn.now, unended=len(plan.ops), item=item)
-    turn.add_region(region)
+    region = turn.find_region(path)
+    if region is not None and region.state == "ahead":
+        region.state, region.opened, region.unended = "open", turn.now, len(plan.ops)
+        turn.touch_region(region)
+    else:
+        turn.add_region(RegionRow(path=path, owner=owner.path if owner else "", opened=turn.now,
+                                  unended=len(plan.ops), item=item))
     if owner is not None:
         owner.unclosed += 1
         turn.touch(owner)

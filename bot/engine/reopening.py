@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bot.domain.record import OpRow
+from bot.domain.record import OpRow, RegionRow
 from bot.engine import order
-from bot.engine.turn import Turn
+from bot.engine.turn import Turn, name_of_region
 
 
 def reopen(turn: Turn) -> None:
@@ -34,38 +34,74 @@ def _region(turn: Turn, path: str) -> None:
     turn.touch_region(region)
     rows = turn.ops_in(path)
     for row in rows:
-        if row.data.get("halts") or row.state in ("cancelled", "skipped"):
-            _op(turn, row)
+        if row.place in turn.index.ops and not row.data.get("meant"):
+            if row.data.get("halts") or row.state in ("cancelled", "skipped"):
+                _op(turn, row)
     for row in rows:
         if row.open:
             region.unended += 1
             if row.state == "planned":
                 order.count_needs(turn, row)
     turn.mark(path)
+    if region.unended == 0:
+        turn.queue.append(("closed", path))
 
 
 def _op(turn: Turn, row: OpRow) -> None:
-    broken = [r for r in turn.regions_of(row.path) if r.error is not None]
     turn.record("reopened", row, state=row.state, error=row.data.get("error"), attempt=row.attempt)
-    kept = {k: row.data[k] for k in ("size", "next", "over", "begun", "results", "taken", "max", "edited") if k in row.data}
+    regions = turn.regions_of(row.path)
+    branch = next((r for r in regions if name_of_region(r.path) in ("onMiss", "onError")), None)
     row.open = True
-    row.ended = None
     row.has_value = False
     row.value = None
     row.rev += 1
-    if broken:
-        row.state = "running"
-        row.data = kept
-        row.unclosed = len(broken)
-        if "begun" in row.data:
-            row.data["begun"] = len(broken)
-        turn.touch(row)
-        for region in broken:
-            _region(turn, region.path)
-        if "size" in row.data and row.data["next"] < row.data["size"]:
-            turn.queue.append(("more", row.path))
+    turn.touch(row)
+    if branch is not None:
+        _branch(turn, row, branch)
+    elif regions:
+        _inside(turn, row, regions)
     else:
-        row.state = "planned"
-        row.data = {k: v for k, v in kept.items() if k == "edited"}
-        row.started = None
-        turn.touch(row)
+        _again(turn, row)
+
+
+def _branch(turn: Turn, row: OpRow, branch: RegionRow) -> None:
+    """The branch was chosen and stays so: what halted in it goes on."""
+    row.data.pop("halts", None)
+    row.data.pop("stopped", None)
+    row.unclosed = 1
+    if row.state == "cancelled":
+        row.state = "missed" if name_of_region(branch.path) == "onMiss" else "failed"
+    _region(turn, branch.path)
+
+
+def _inside(turn: Turn, row: OpRow, regions: list[RegionRow]) -> None:
+    """What halted inside goes on; regions that had closed well stay as they are."""
+    kept = ("size", "next", "begun", "results", "won", "taken", "max", "round", "edited")
+    spent = row.state == "missed"
+    row.data = {k: row.data[k] for k in kept if k in row.data}
+    row.state = "running"
+    row.ended = None
+    row.due = None
+    row.attempt += 1
+    ahead = [r for r in regions if "size" in row.data and int(name_of_region(r.path)) >= row.data["next"]]
+    for region in ahead:
+        region.state, region.error = "ahead", None
+        turn.touch_region(region)
+    broken = [r for r in regions if r.error is not None]
+    row.unclosed = len(broken)
+    if "begun" in row.data:
+        row.data["begun"] = len(broken)
+    for region in broken:
+        _region(turn, region.path)
+    reopened = turn.index.spec(row.op).step.reopened
+    if reopened is not None:
+        reopened(turn, row, spent)
+
+
+def _again(turn: Turn, row: OpRow) -> None:
+    """Planned again, as a new attempt; what was approved stays approved."""
+    row.state = "planned"
+    row.ended = None
+    row.started = None
+    row.data = {k: row.data[k] for k in ("edited", "approved") if k in row.data}
+    row.data["before"] = row.attempt

@@ -6,8 +6,10 @@ What concerns another op or a region further up is put on `queue` and taken by `
 
 from __future__ import annotations
 
+import copy
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from heapq import heappop, heappush
 from typing import Any
@@ -22,6 +24,7 @@ from bot.domain.changes import (
     Settled,
     Step,
     Timer,
+    Wait,
 )
 from bot.domain.errors import Bug
 from bot.domain.ids import below, indexes_of, instance, place_of, token
@@ -54,6 +57,20 @@ class Turn:
         self._touched: dict[str, None] = {}
         self._touched_regions: dict[str, None] = {}
         self._keys: dict[str, Key] = {}
+        self._timers: dict[str, dict[str, datetime | None]] = {}
+        self._waits: dict[str, list[Wait]] = {}
+        self._cards: dict[str, list[Delivery]] = {}
+        self._unsent: set[str] = set()
+
+    def snapshot(self) -> Any:
+        """What must be put back where an edit turns out not to stand: taken before it changes anything."""
+        return copy.deepcopy(self.run), deque(self.queue), list(self._starts), set(self._marked)
+
+    def restore(self, kept: Any) -> None:
+        """Forgets everything since the snapshot."""
+        run, queue, starts, marked = kept
+        Turn.__init__(self, replace(self.view, run=run), self.now)
+        self.queue, self._starts, self._marked = queue, starts, marked
 
     # --- regions in which something may start ------------------------------------------------------------------
     def mark(self, region: str) -> None:
@@ -128,7 +145,7 @@ class Turn:
         if row is not None:
             for gone in self.step.cancelled:
                 if row.open and below(path, gone.path) and not any(below(path, k) or k == path for k in gone.keep):
-                    row.state, row.open, row.ended, row.own, row.hot = "cancelled", False, gone.at, False, 0
+                    _cancelled(row, gone.at)
             self._in_region.setdefault(row.region, set()).add(path)
         self._ops[path] = row
         return row
@@ -138,7 +155,7 @@ class Turn:
             for gone in self.step.cancelled:
                 if row.state != "closed" and below(row.path, gone.path):
                     if not any(below(row.path, k) or k == row.path or below(k, row.path) for k in gone.keep):
-                        row.state, row.unended, row.hot = "closed", 0, 0
+                        _closed(row)
         return row
 
     def ops_in(self, region: str) -> list[OpRow]:
@@ -266,10 +283,11 @@ class Turn:
     def deliver(self, row: OpRow, kind: str, to: str, card: dict[str, Any], *, opens: bool = False, n: int = 0) -> None:
         ident = f"{self.run.id}/{row.path}/{row.attempt}/{kind}/{to}" + (f"/{n}" if n else "")
         tap = token(self.view.secret, "tap", ident) if kind in ("card", "approval", "doubt") else None
-        self.step.deliveries.append(
-            Delivery(id=ident, path=row.path, attempt=row.attempt, kind=kind, to=to, card=card, at=self.now,
-                     opens=opens, token=tap)
-        )
+        made = Delivery(id=ident, path=row.path, attempt=row.attempt, kind=kind, to=to, card=card, at=self.now,
+                        opens=opens, token=tap)
+        self.step.deliveries.append(made)
+        if tap is not None:
+            self._cards.setdefault(row.path, []).append(made)
 
     def notice(self, row: OpRow | None, text: str, n: str) -> None:
         """Something the run's owner should know."""
@@ -280,7 +298,9 @@ class Turn:
         )
 
     def settle_cards(self, path: str, outcome: str, *, to: str | None = None) -> None:
+        """The cards of an op turn into their outcome; one that this very step would send is not sent."""
         self.step.settled.append(Settled(path=path, outcome=outcome, to=to))
+        self._unsent.update(card.id for card in self._cards.get(path, ()) if to in (None, card.to))
 
     def call(
         self, row: OpRow, kind: str, body: dict[str, Any], *, idempotent: bool = True, timeout_s: float = 60, n: int = 0
@@ -291,19 +311,45 @@ class Turn:
         )
 
     def timer(self, path: str, kind: str, due: datetime | None) -> None:
-        self.step.timers.append(Timer(path=path, kind=kind, due=due))
+        """The op is to be woken then (never: None). The last word of a step counts."""
+        self._timers.setdefault(path, {})[kind] = due
+
+    def arm(self, wait: Wait) -> None:
+        self._waits.setdefault(wait.path, []).append(wait)
+
+    def disarm(self, path: str) -> None:
+        """Nothing wakes or settles the op any more, nor what this step armed for it."""
+        self._timers.pop(path, None)
+        self._waits.pop(path, None)
+        self.step.disarmed.append(path)
+
+    def drop_calls(self, path: str) -> None:
+        """Nobody waits for what the op has on its way, and what this step asked for is not begun."""
+        self.step.dropped_calls.append(path)
+        self.step.calls = [call for call in self.step.calls if call.path != path]
 
     def cancel_under(self, path: str, keep: tuple[str, ...], why: str) -> None:
         self.step.cancelled.append(CancelledUnder(path=path, keep=keep, at=self.now, why=why))
+
+        def goes(at: str) -> bool:
+            return below(at, path) and not any(below(at, k) or at == k for k in keep)
+
+        for armed in (*self._timers, *self._waits):
+            if goes(armed):
+                self.disarm(armed)
+        for sent in self._cards:
+            if goes(sent):
+                self._unsent.update(card.id for card in self._cards[sent])
+        self.step.calls = [call for call in self.step.calls if not goes(call.path)]
         for row in self._ops.values():
             if row is not None and row.open and below(row.path, path):
                 if not any(below(row.path, k) or k == row.path for k in keep):
-                    row.state, row.open, row.ended, row.own, row.hot = "cancelled", False, self.now, False, 0
+                    _cancelled(row, self.now)
                     self.touch(row)
         for region in self._regions.values():
             if region is not None and region.state != "closed" and below(region.path, path):
                 if not any(below(region.path, k) or k == region.path or below(k, region.path) for k in keep):
-                    region.state, region.unended, region.hot = "closed", 0, 0
+                    _closed(region)
                     self.touch_region(region)
 
     def bind(self, name: str, value: Any) -> None:
@@ -325,6 +371,11 @@ class Turn:
         """What is to be written, once the step has come to rest."""
         self.step.ops = [self.must(path) for path in self._touched]
         self.step.regions = [self.region(path) for path in self._touched_regions]
+        self.step.timers = [Timer(path=path, kind=kind, due=due) for path, kinds in self._timers.items()
+                            for kind, due in kinds.items()]
+        self.step.waits = [wait for waits in self._waits.values() for wait in waits]
+        if self._unsent:
+            self.step.deliveries = [d for d in self.step.deliveries if d.id not in self._unsent]
         self.step.run = self.run
         return self.step
 
@@ -335,6 +386,24 @@ class Turn:
 
     def region_plan(self, path: str) -> Region:
         return self.index.regions[place_of(path)]
+
+
+def _cancelled(row: OpRow, at: datetime) -> None:
+    """As the set-valued change leaves an op in the store."""
+    if row.state not in ("missed", "failed"):
+        row.state = "cancelled"
+    row.open, row.own, row.hot, row.unclosed, row.due = False, False, 0, 0, None
+    row.ended = row.ended or at
+    row.rev += 1
+
+
+def _closed(row: RegionRow) -> None:
+    row.state, row.unended, row.hot = "closed", 0, 0
+    row.error = row.error or STOPPED
+
+
+STOPPED = "(stopped)"
+"""The error of a region that was stopped from outside: a retry opens it again."""
 
 
 def owner_of(region: str) -> str:

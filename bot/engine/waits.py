@@ -49,12 +49,13 @@ def disarm(turn: Turn, row: OpRow) -> None:
     if row.started is None:
         return
     row.due = None
-    turn.step.disarmed.append(row.path)
+    turn.disarm(row.path)
     turn.touch(row)
 
 
 def withdraw(turn: Turn, row: OpRow, outcome: str) -> None:
     turn.settle_cards(row.path, outcome)
+    turn.drop_calls(row.path)
     if row.op == "run":
         turn.call(row, "stop-run", {"run": row.data.get("child")})
     disarm(turn, row)

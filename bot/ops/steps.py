@@ -85,6 +85,8 @@ def map_start(turn: Turn, row: OpRow) -> None:
         order.finish(turn, row, [])
         return
     row.data.update({"over": over, "size": len(over), "next": 0, "begun": 0})
+    if len(over) > int(op.params.get("maxConcurrency") or len(over)):
+        row.data["ahead"] = 0
     turn.queue.append(("more", row.path))
 
 
@@ -93,17 +95,40 @@ def map_more(turn: Turn, row: OpRow) -> None:
     data = row.data
     if data["next"] >= data["size"] or data.get("halted"):
         return
+    if "ahead" in data:
+        _look_ahead(turn, row)
+        return
     most = turn.plan_op(row).params.get("maxConcurrency") or data["size"]
     if data["begun"] < most:
         at = data["next"]
         data["next"] += 1
         data["begun"] += 1
-        item = data["over"][at]
+        item = data["over"][at] if "over" in data else None
         if data["next"] >= data["size"]:
-            data.pop("over")
+            data.pop("over", None)
         order.open_region(turn, row, f"{row.path}[{at}]", item)
         turn.queue.append(("more", row.path))
     turn.touch(row)
+
+
+def _look_ahead(turn: Turn, row: OpRow) -> None:
+    """Where not all items may run at once, each waits with its element in a row of its own: what an item's end reads
+    does not grow with the list."""
+    data = row.data
+    at = data["ahead"]
+    turn.add_region(
+        RegionRow(path=f"{row.path}[{at}]", owner=row.path, state="ahead", opened=turn.now, item=data["over"][at])
+    )
+    data["ahead"] = at + 1
+    if data["ahead"] == data["size"]:
+        data.pop("ahead")
+        data.pop("over")
+    turn.touch(row)
+    turn.queue.append(("more", row.path))
+
+
+def map_reopened(turn: Turn, row: OpRow, spent: bool) -> None:
+    turn.queue.append(("more", row.path))
 
 
 def map_closed(turn: Turn, row: OpRow, region: RegionRow, was: str) -> None:
@@ -118,7 +143,7 @@ def map_closed(turn: Turn, row: OpRow, region: RegionRow, was: str) -> None:
                 failure.stop_region(turn, inner, "another item failed")
             hot = turn.regions_of(row.path, hot=True)
             turn.cancel_under(row.path, tuple(r.path for r in hot), "another item failed")
-            row.unclosed = len([r for r in turn.regions_of(row.path, still_open=True)])
+            row.unclosed = len(turn.regions_of(row.path, still_open=True))
         elif rule != "halt":
             value = rule.get("default") if isinstance(rule, dict) else None
             region.value, region.has_value = value, True
@@ -150,7 +175,7 @@ def parallel_closed(turn: Turn, row: OpRow, region: RegionRow, was: str) -> None
     turn.touch(row)
     if was == "failing":
         data.setdefault("broken", region.error or "a branch failed")
-    settled = was == "failing" and op.params.get("failFast", True) or was == "open" and op.params.get("until") == 1
+    settled = (was == "failing" and op.params.get("failFast", True)) or (was == "open" and op.params.get("until") == 1)
     if settled and not data.get("over"):
         data["over"] = True
         why = "another branch won" if was == "open" else "another branch failed"
@@ -169,11 +194,29 @@ def parallel_closed(turn: Turn, row: OpRow, region: RegionRow, was: str) -> None
     order.finish(turn, row, list(values.values()) if op.branches_listed else values)
 
 
+def parallel_reopened(turn: Turn, row: OpRow, spent: bool) -> None:
+    """A branch that won before everything halted has still won."""
+    if row.data.get("won"):
+        for inner in turn.regions_of(row.path, still_open=True):
+            failure.stop_region(turn, inner, "another branch won")
+
+
 def repeat_start(turn: Turn, row: OpRow) -> None:
     params = _params_of(turn, row, "max", "every")
     row.data["max"] = _count("max", params["max"], 1)
     row.data["next"] = 0
     turn.queue.append(("more", row.path))
+
+
+def repeat_reopened(turn: Turn, row: OpRow, spent: bool) -> None:
+    """Spent, it gets as many rounds again; else its last round is judged once more, if that had closed."""
+    if row.unclosed:
+        return
+    if spent:
+        row.data["max"] += _count("max", _params_of(turn, row, "max")["max"], 1)
+        turn.queue.append(("more", row.path))
+    else:
+        repeat_closed(turn, row, turn.region(f"{row.path}[{row.data['next'] - 1}]"), "open")
 
 
 def _params_of(turn: Turn, row: OpRow, *names: str) -> dict[str, Any]:
@@ -317,11 +360,12 @@ def run_returned(turn: Turn, row: OpRow, fact: Returned) -> None:
 def file_start(turn: Turn, row: OpRow) -> None:
     from bot.engine import gates
 
-    row.data["params"] = _stored_params(row.op, _params(turn, row))
+    if "params" not in row.data:
+        row.data["params"] = _stored_params(row.op, _params(turn, row))
     turn.set_own(row, True)
     if row.op == "save":
         row.data["outside"] = str(row.data["params"]["path"]).startswith("/")
-        if row.attempt == 1 and gates.gate(turn, row, {"path": row.data["params"]["path"]}):
+        if gates.gate(turn, row, row.data["params"]):
             return
     calls.launch(turn, row)
 
@@ -421,9 +465,11 @@ STEPS: dict[str, Behaviour] = {
     "core.let": Behaviour(start=let_start),
     "core.transform": Behaviour(start=transform_start),
     "core.if": Behaviour(start=if_start, returned=if_returned, closed=if_closed),
-    "core.map": Behaviour(start=map_start, closed=map_closed, more=map_more),
-    "flow.parallel": Behaviour(start=parallel_start, closed=parallel_closed),
-    "core.repeat": Behaviour(start=repeat_start, returned=repeat_returned, closed=repeat_closed, more=repeat_more),
+    "core.map": Behaviour(start=map_start, closed=map_closed, more=map_more, reopened=map_reopened),
+    "flow.parallel": Behaviour(start=parallel_start, closed=parallel_closed, reopened=parallel_reopened),
+    "core.repeat": Behaviour(
+        start=repeat_start, returned=repeat_returned, closed=repeat_closed, more=repeat_more, reopened=repeat_reopened
+    ),
     "ask": Behaviour(start=asks.start),
     "say": Behaviour(start=say_start),
     "expect": Behaviour(start=evidence.start),
