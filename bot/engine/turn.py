@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from heapq import heappop, heappush
@@ -61,6 +61,7 @@ class Turn:
         self._waits: dict[str, list[Wait]] = {}
         self._cards: dict[str, list[Delivery]] = {}
         self._unsent: set[str] = set()
+        self._left: dict[tuple[str, str], _Left] = {}
 
     def snapshot(self) -> Any:
         """What must be put back where an edit turns out not to stand: taken before it changes anything."""
@@ -181,9 +182,15 @@ class Turn:
                 best = row
         if region in self._whole:
             return best
-        for row in stored(region):
+        # What the store gave is not asked for again: the rows that this step has changed are among the known ones.
+        asked = (region, stored.__name__)
+        if asked not in self._left:
+            self._left[asked] = _Left(stored(region))
+        left = self._left[asked]
+        while (row := left.next) is not None:
             if best is not None and best.rank < row.rank:
                 break
+            left.advance()
             if row.path not in self._ops:
                 kept = self._keep(row, row.path)
                 if kept is not None and fits(kept):
@@ -386,6 +393,17 @@ class Turn:
 
     def region_plan(self, path: str) -> Region:
         return self.index.regions[place_of(path)]
+
+
+class _Left:
+    """What is left of an ordered look-up: `next` is the row that has not been taken yet."""
+
+    def __init__(self, rows: Iterator[OpRow]) -> None:
+        self._rows = rows
+        self.next = next(rows, None)
+
+    def advance(self) -> None:
+        self.next = next(self._rows, None)
 
 
 def _cancelled(row: OpRow, at: datetime) -> None:
