@@ -71,7 +71,7 @@ async def answer(request: Request) -> Response:
 
 
 def _given(form: dict[str, str]) -> Any:
-    """The answer in a card's form: its choice or text, or an object of its fields (one not sent is a box not ticked)."""
+    """The answer in a card's form: its choice or text, or an object of its fields."""
     fields = fields_of(form, "f.")
     return fields if fields or "with" not in form else form["with"]
 

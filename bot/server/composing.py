@@ -27,8 +27,14 @@ class State:
     facts: list[tuple[str, str]] = field(default_factory=list)
     ends: datetime | None = None
     notes: list[str] = field(default_factory=list)
+    waits: list[dict[str, Any]] = field(default_factory=list)
+    """Effects that would start without waiting for an ask above them: the note, and what makes them wait."""
     inputs: tuple[Input, ...] = ()
     given: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        return "Save" if self.saves else "Run as written" if self.waits else "Run"
 
     @property
     def blocked(self) -> bool:
@@ -47,7 +53,31 @@ async def state_of(desk: Desk, world: World, text: str, *, by: str, job: str | N
     if not seen.refused and declared:
         values = input_values(declared, given)
         seen = await desk.check(text, by=by, job=job, inputs=values)
-    return _state(seen, world, declared, given)
+    state = _state(seen, world, declared, given)
+    if state.ready and not state.saves:
+        await _overtaking(desk, seen, state, text, by=by, job=job)
+    return state
+
+
+async def _overtaking(desk: Desk, seen: Examined, state: State, text: str, *, by: str, job: str | None) -> None:
+    """Nothing overtakes an ask unseen: what would is set apart from the other notes, with a way to let it wait."""
+    for note in seen.notes:
+        if note.code != "starts-without-waiting" or seen.plan is None:
+            continue
+        line, _ = seen.read.source.position(note.start)
+        asked = [op.id for op, _ in seen.plan.walk() if op.op == "ask" and op.id is not None]
+        found: dict[str, Any] = {"message": note.message, "fix": None}
+        for name in reversed(asked) if seen.read.surface == "markdown" else ():
+            lines = text.replace("\r\n", "\n").split("\n")
+            fix = {"line": line, "column": len(lines[line - 1].rstrip()) + 1, "length": 0, "text": f" after {name}"}
+            tried = await desk.check(mended(text, [{"fix": fix}], 0), by=by, job=job, starting=False)
+            if not tried.refused and note.message not in [n.message for n in tried.notes]:
+                found["fix"] = fix
+                break
+        state.notes = [said for said in state.notes if said != note.message]
+        state.waits.append(found)
+    if len(state.waits) > 0:
+        state.hint = "Something would not wait; choose"
 
 
 def _state(seen: Examined, world: World, declared: tuple[Input, ...], given: Mapping[str, str]) -> State:

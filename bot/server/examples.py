@@ -25,7 +25,10 @@ def example(name: str, world: World, me: str) -> str | None:
                 "- else\n  - say\n    > We leave it as it is.\n"
             )
         case "approve":
-            return "- rollout = demo_deploy service: s4 mode: writes\n- say\n  > Rolling out: {rollout.url}\n- show rollout\n"
+            return (
+                "- rollout = demo_deploy service: s4 mode: writes\n"
+                "- say\n  > Rolling out: {rollout.url}\n- show rollout\n"
+            )
         case "evidence":
             return (
                 f"- swap = ask {first} done within 1d\n  > Replace the filter on line 2\n"

@@ -108,7 +108,7 @@ ROUTES: tuple[ApiRoute, ...] = (
         handler=api.start,
         name="startRun",
         body=NEW_RUN,
-        summary="Checks a script and runs it. Without a job it opens one; a job that is not there yet is opened under this id.",
+        summary="Checks a script and runs it. Without a job it opens one; a job not there yet is opened under this id.",
         example={
             "script": "- scope = ask @ana approve decline within 2d\n  > Shall we go on?\n- show scope",
             "job": "pilot",
@@ -188,7 +188,7 @@ ROUTES: tuple[ApiRoute, ...] = (
         path="/api/runs/{run}/ops/{op}/answer",
         handler=api.answer,
         name="answer",
-        summary="Answers an ask, an approval or a doubt. `op` is an id or a path. The same answer by the same person again gets the same reply.",
+        summary="Answers an ask, an approval or a doubt; `op` is an id or a path. A repeat gets the same reply.",
         body={"type": "object", "properties": {"with": {}, "reason": TEXT}, "required": ["with"]},
         example={"with": "approve", "reason": "it is time"},
         answers={
@@ -204,7 +204,7 @@ ROUTES: tuple[ApiRoute, ...] = (
         path="/api/runs/{run}/edits",
         handler=api.edit,
         name="edit",
-        summary="One edit of what is pending, as the language's section on editing gives it, with `why` and `rev` beside it.",
+        summary="One edit of what is pending, as the language gives it, with `why` and `rev` beside it.",
         body={
             "type": "object",
             "properties": {

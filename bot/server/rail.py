@@ -266,6 +266,8 @@ def value_words(value: Any, most: int = 80) -> str:
     """A value in a line: a short text as it is, a list by its size."""
     if isinstance(value, ErrorValue):
         return f"(error: {value.why})"
+    if isinstance(value, dict) and value:
+        return phrases.short(", ".join(f"{k} {value_words(v, 30)}" for k, v in value.items()), most)
     if isinstance(value, list) and len(text(value)) > most:
         return f"a list of {len(value)}"
     return phrases.short(text(value), most)

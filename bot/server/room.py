@@ -214,8 +214,8 @@ async def _composed(request: Request, reader: Reader, job_id: str | None, form: 
     text, given = form.get("script", ""), composing.fields_of(form, "in.")
     state = await composing.state_of(desk, reader.world, text, by=reader.email, job=job_id, given=given)
     kind, _, which = form.get("do", "").partition(":")
-    if kind == "mend" and which.isdigit():
-        text = composing.mended(text, state.problems, int(which))
+    if kind in ("mend", "wait") and which.isdigit():
+        text = composing.mended(text, state.problems if kind == "mend" else state.waits, int(which))
         state = await composing.state_of(desk, reader.world, text, by=reader.email, job=job_id, given=given)
     return await _job_page(request, reader, job_id, text=text, state=state)
 
@@ -314,7 +314,7 @@ async def check(request: Request, reader: Reader, form: dict[str, str]) -> Respo
     )
     marks = [{k: p[k] for k in ("line", "column", "length")} for p in state.problems]
     html = render("composer_state.html", reader.world, state=state, job=job_id)
-    return JSONResponse({"html": html, "hint": state.hint, "marks": marks, "ready": state.ready, "saves": state.saves})
+    return JSONResponse({"html": html, "hint": state.hint, "marks": marks, "ready": state.ready, "label": state.label})
 
 
 async def inbox(request: Request, reader: Reader) -> Response:

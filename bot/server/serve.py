@@ -66,7 +66,8 @@ async def _serve(product: Product, settings: Settings, role: str) -> int:
             held = bound(settings)
         except OSError as fault:
             print(
-                f"waiton: {settings.host}:{settings.port} cannot be used ({fault.strerror or fault}); end what runs there, or set WAITON_PORT",
+                f"waiton: {settings.host}:{settings.port} cannot be used ({fault.strerror or fault}); "
+                "end what runs there, or set WAITON_PORT",
                 file=sys.stderr,
             )
             product.db.close()

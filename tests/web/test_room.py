@@ -345,3 +345,31 @@ async def test_a_reader_that_does_not_keep_up_is_dropped_and_comes_back_by_itsel
     await ana.locator("#line").wait_for(state="hidden")
     await room.run(RIGHT)
     await ana.locator(".card.mine").wait_for()
+
+
+async def test_nothing_overtakes_an_ask_unseen(room: Room):
+    where = await room.job("pilot", "Pilot")
+    bo = await room.person("bo")
+    await bo.goto(where)
+    await bo.fill("#script", "- go = ask @ana yes no within 2d\n  > Shall I?\n- demo_restart host: web1\n- show go\n")
+    await bo.locator(".hold").wait_for()
+    assert "without waiting for Ana" in await bo.locator(".hold").inner_text()
+    assert await bo.locator("#run").inner_text() == "Run as written"
+    await bo.locator(".hold .mend").click()
+    await bo.locator(".hold").wait_for(state="detached")
+    assert "demo_restart host: web1 after go" in await bo.input_value("#script")
+    assert await bo.locator("#run").inner_text() == "Run"
+
+
+async def test_what_a_script_is_started_with_is_filled_in_beside_it(room: Room):
+    where = await room.job("pilot", "Pilot")
+    bo = await room.person("bo")
+    await bo.goto(where)
+    script = "---\ninputs:\n  who: {type: text, description: whom to greet}\n  times: 2\n---\n- said = let who + ' ' + string(times)\n- show said\n"
+    await bo.fill("#script", script)
+    await bo.get_by_label("who").wait_for()
+    assert await bo.locator("#run").is_disabled()
+    await bo.get_by_label("who").fill("Ana")
+    await bo.locator("#run:not([disabled])").click()
+    await bo.locator(".pill.good").wait_for()
+    assert await bo.locator(".result").inner_text() == "Ana 2"

@@ -1,14 +1,9 @@
 // The room, live: times in the reader's zone, posts without leaving the page, the composer's checks, what moves.
-// Without it every form still works; it only saves loading the page again.
 "use strict";
 const $ = (id) => document.getElementById(id);
 const html = (el) => el.outerHTML;
 const stood = new Map(); // part's id -> its HTML as the server sent it
-
-function parts(doc) {
-  return [...doc.querySelectorAll("[data-part][id], [data-list] > [id]")];
-}
-parts(document).forEach((el) => stood.set(el.id, html(el)));
+document.querySelectorAll("[data-part][id], [data-list] > [id]").forEach((el) => stood.set(el.id, html(el)));
 
 // --- moments ---------------------------------------------------------------------------------------------------------
 const hour = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
@@ -23,16 +18,12 @@ function said(at, as) {
 }
 function localise(root) {
   root.querySelectorAll("time[data-as]").forEach((el) => {
-    const at = new Date(el.dateTime);
-    el.textContent = said(at, el.dataset.as);
-    el.title = at.toLocaleString();
+    el.textContent = said(new Date(el.dateTime), el.dataset.as);
+    el.title = new Date(el.dateTime).toLocaleString();
   });
 }
-function tick() {
-  document.querySelectorAll(".nowline time, .me time").forEach((el) => { el.textContent = hour.format(new Date()); });
-}
 localise(document);
-setInterval(tick, 15000);
+setInterval(() => document.querySelectorAll(".nowline time, .me time").forEach((el) => { el.textContent = hour.format(new Date()); }), 15000);
 
 // --- the page as it is now -------------------------------------------------------------------------------------------
 let fetching = false, again = false;
@@ -65,8 +56,7 @@ function list(talk, fresh) {
   [...talk.children].forEach((el) => { if (!ids.has(el.id)) { el.remove(); stood.delete(el.id); } });
   let before = null, grown = false;
   for (const el of [...fresh.children]) {
-    const old = $(el.id);
-    if (old) { before = swap(old, el); continue; }
+    if ($(el.id)) { before = swap($(el.id), el); continue; }
     const made = place(el);
     made.classList.add("fresh");
     before ? before.after(made) : talk.prepend(made);
@@ -188,26 +178,24 @@ if (compose) {
       behind.append(chars.slice(at).join("") + "\n");
     });
   };
-  const allow = (yes) => { ready = yes; run.disabled = !yes; };
+  const allow = (yes) => { run.disabled = !(ready = yes); };
   async function check() {
     const mine = ++turn;
     const focus = document.activeElement && $("state").contains(document.activeElement) ? document.activeElement.id : null;
     try {
-      const body = new URLSearchParams(new FormData(compose));
-      const got = await fetch("/check", { method: "POST", body, headers: { Accept: "application/json" }, credentials: "same-origin" });
+      const got = await fetch("/check", { method: "POST", body: new URLSearchParams(new FormData(compose)), headers: { Accept: "application/json" }, credentials: "same-origin" });
       if (mine !== turn) return;
       const found = await got.json();
       if (!got.ok) { hint.textContent = found.text; return; }
       if ($("state").dataset.html !== found.html) {
         const held = [...$("state").querySelectorAll("input, select")].map((el) => [el.id, el.value]);
-        $("state").innerHTML = found.html;
-        $("state").dataset.html = found.html;
+        $("state").innerHTML = $("state").dataset.html = found.html;
         held.forEach(([id, value]) => { if (id && $(id)) $(id).value = value; });
         localise($("state"));
         if (focus && $(focus)) $(focus).focus();
       }
       hint.textContent = found.hint;
-      run.textContent = found.saves ? "Save" : "Run";
+      run.textContent = found.label;
       draw(found.marks);
       allow(found.ready);
     } catch { hint.textContent = "Not connected; it is checked when the room is back"; }
@@ -227,9 +215,8 @@ if (compose) {
     const mend = e.target.closest(".mend");
     if (!mend) return;
     e.preventDefault();
-    const lines = text.value.split("\n"), d = mend.dataset, line = Number(d.line) - 1;
-    const at = Array.from(lines.slice(0, line).join("\n") + (line ? "\n" : "")).length + Number(d.column) - 1;
-    const chars = Array.from(text.value);
+    const d = mend.dataset, chars = Array.from(text.value);
+    const at = Array.from(text.value.split("\n").slice(0, d.line - 1).map((l) => `${l}\n`).join("")).length + Number(d.column) - 1;
     chars.splice(at, Number(d.length), ...Array.from(d.text));
     text.value = chars.join("");
     text.focus();
@@ -248,14 +235,12 @@ if (compose) {
         if (got.run) history.replaceState(null, "", location.pathname);
         changed(0);
         await refresh();
-        const talk = $("talk");
-        talk.scrollTop = talk.scrollHeight;
+        $("talk").scrollTop = $("talk").scrollHeight;
       }
       if (!got.run) toast(got.text);
     } catch { toast("That did not arrive. Your text is still here."); } finally { compose.classList.remove("busy"); }
   });
-  const kept = sessionStorage.getItem(key);
-  if (kept && !text.value) text.value = kept;
+  if (!text.value) text.value = sessionStorage.getItem(key) || "";
   changed(0);
   const talk = $("talk");
   let low = true; // read to the end: it stays so when the composer grows
