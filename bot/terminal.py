@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -32,7 +32,7 @@ JOB = "terminal"
 
 
 @asynccontextmanager
-async def product(*, here: bool = False) -> AsyncIterator[Product]:
+async def product(*, here: bool = False) -> AsyncGenerator[Product]:
     """A guest in the database: the server, if one runs, goes on with what is handed in."""
     settings = load()
     files = FolderFiles(Path.cwd(), job_folders=False) if here else None
@@ -100,7 +100,7 @@ async def _work(one: Product, run_id: str, me: str) -> int:
             run = await screen.refresh()
             if run.ended is not None:
                 return await screen.close(run)
-            waiting: set[asyncio.Future[Any]] = {change} | ({line} if screen.asked is not None else set())
+            waiting: list[asyncio.Future[Any]] = [change, *([line] if screen.asked is not None else [])]
             done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED, timeout=2)
             if change in done:
                 change = asyncio.ensure_future(anext(changes))
@@ -377,7 +377,7 @@ async def edit_run(run_id: str, edit: dict[str, Any], as_: str | None, why: str 
 async def list_people(as_json: bool) -> int:
     async with product() as one:
         world = await one.desk.world()
-        found = [
+        found: list[dict[str, Any]] = [
             {
                 "email": p.email,
                 "name": p.name,

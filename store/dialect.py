@@ -80,7 +80,7 @@ class Statement:
             if not isinstance(build, sa.sql.ClauseElement):
                 build = build(sqlite.insert if dialect.name == "sqlite" else postgresql.insert)
             done = build.compile(dialect=dialect, compile_kwargs={"render_postcompile": True})
-            fixed = {name: value for name, value in done.params.items() if value is not None}
+            fixed = {name: value for name, value in (done.params or {}).items() if value is not None}
             known = self._compiled[dialect.name] = (str(done), fixed)
         return known
 

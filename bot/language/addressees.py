@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bot.domain.catalog import Person, World
-from bot.language.problems import nearest
+from bot.language.problems import nearest, spent
 from bot.language.refs import path
 
 CHANNELS = ("slack", "telegram", "line", "web")
@@ -115,6 +115,8 @@ def _named(word: str, name: str, world: World) -> Addressee:
 
 
 def _near(name: str, world: World) -> list[str]:
+    if spent():
+        return []
     words: dict[str, None] = {}
     for person in world.people:
         spelt = f'@"{person.name}"' if " " in person.name else f"@{person.name}"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 
@@ -41,19 +43,57 @@ class Note:
     message: str
 
 
+COMPARISONS = 4_000
+"""Names that one script's faults are compared with at most: past that, faults have no likely mend, so that a text
+with thousands of them is told about as fast as one with three."""
+LONGEST_NAME = 64
+_left: ContextVar[list[int] | None] = ContextVar("comparisons left", default=None)
+
+
+@contextmanager
+def bounded(comparisons: int = COMPARISONS) -> Generator[None]:
+    """Within it, nearest names are looked for so many times at most."""
+    token = _left.set([comparisons])
+    try:
+        yield
+    finally:
+        _left.reset(token)
+
+
+def spent() -> bool:
+    """No more nearest names are looked for in this script."""
+    left = _left.get()
+    return left is not None and left[0] <= 0
+
+
 def nearest(word: str, known: Iterable[str], most: int = 4) -> list[str]:
     """The known names that `word` was likely meant to be, best first: case, `_` and `-` folded, at most half of
     the letters wrong."""
+    left = _left.get()
+    if len(word) > LONGEST_NAME or (left is not None and left[0] <= 0):
+        return []
+    scanned = 0
     folded = _fold(word)
+    letters = set(folded)
     scored: list[tuple[int, str]] = []
     for name in dict.fromkeys(known):
+        scanned += 1
+        limit = max(1, max(len(folded), len(name)) // 2) if len(folded) > 1 else 0
+        if abs(len(folded) - len(name)) > limit + name.count("_") + name.count("-") or len(name) > LONGEST_NAME:
+            continue
         other = _fold(name)
         limit = max(1, max(len(folded), len(other)) // 2) if len(folded) > 1 else 0
-        if abs(len(folded) - len(other)) > limit:
+        if len(letters.difference(other)) > limit:
             continue
+        if left is not None:
+            left[0] -= 1 + len(folded) * len(other) // 64
+            if left[0] < 0:
+                break
         distance = _distance(folded, other, limit)
         if distance <= limit and distance < max(len(folded), len(other)):
             scored.append((distance, name))
+    if left is not None:
+        left[0] -= 1 + scanned // 20
     scored.sort()
     if scored and scored[0][0] <= 1:
         scored = [pair for pair in scored if pair[0] <= 1]

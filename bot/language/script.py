@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 from bot.domain.catalog import Catalog, World
@@ -24,7 +26,7 @@ from bot.language.check import notes as noting
 from bot.language.check import preflight as flight
 from bot.language.check import types as typing
 from bot.language.check.context import Checking
-from bot.language.problems import Note, Problem
+from bot.language.problems import Note, Problem, bounded
 from bot.language.read import Read, read
 from bot.language.scope import analyse
 from bot.language.source import Escaping
@@ -69,6 +71,13 @@ def examine(
 ) -> Examined:  # fmt: skip
     """Reads a script and checks all of it. `inputs`: what it is started with. `starting`: False where it is only
     looked at or saved, so that inputs may still be missing."""
+    with bounded():
+        return _examined(text, catalog, world, inputs, escaping, starting)
+
+
+def _examined(
+    text: str | bytes, catalog: Catalog, world: World, inputs: Mapping[str, Any] | None, escaping: Escaping, starting: bool
+) -> Examined:
     found = read(text, catalog, escaping)
     if found.plan is None:
         return Examined(read=found, plan=None, problems=found.problems, notes=found.notes, preflight={}, types={})
@@ -110,7 +119,10 @@ def _merged(found: Read, checking: Checking) -> list[Problem]:
     further = [problem for check in CHECKS for problem in check(checking)]
     if told:
         spans = sorted((p.start, p.end) for p in told)
-        further = [p for p in further if not any(start < p.end and p.start < end for start, end in spans)]
+        starts = [start for start, _ in spans]
+        reach = list(accumulate((end for _, end in spans), max))
+        # The spans that begin before a problem's end come first; one overlaps it if the farthest reaches past its start.
+        further = [p for p in further if not ((at := bisect_left(starts, p.end)) and reach[at - 1] > p.start)]
     return _once([*told, *further], placed=True)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +19,8 @@ Escaping = Literal["plain", "slack", "telegram"]
 
 LINE_COLUMNS = 100
 """Display columns of an excerpt; longer lines are cut around the fault."""
+LONG_LINE = 2_000
+"""Characters of a line from which only the part around a fault is looked at."""
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _STARTS = re.compile(r"^[\ufeff\u200b\u2060]+", re.MULTILINE)
@@ -53,8 +56,7 @@ class Source:
     def length(self, start: int, end: int) -> int:
         """Pasted characters from `start` to `end`: at least 1, never across a line end."""
         first = self._start(start)
-        line_end = _LINE_END.search(self.pasted, first)
-        last = min(self._end(start, end), line_end.start() if line_end else len(self.pasted))
+        last = min(self._end(start, end), _bounds(self.pasted, _place(self.pasted, first)[0])[1])
         return max(1, last - first)
 
     def report(self, problem: Problem) -> dict[str, Any]:
@@ -90,13 +92,14 @@ class Source:
         out = [f"line {line}, column {column}: {problem.message} [{problem.code}]"]
         shown: tuple[int, int] | None = None
         for number, at, length, word in placed:
-            text = _line(self.pasted, number)
-            from_, to = _window(text, at - 1, at - 1 + length)
-            if shown != (number, from_):
-                out.append(f"{number:>{gutter}} | {_excerpt(text, from_, to)}".rstrip())
-                shown = (number, from_)
-            lead = " " * ((1 if from_ else 0) + width(_shown(text[from_ : at - 1])))
-            carets = "^" * max(1, width(_shown(text[at - 1 : min(at - 1 + length, to)])))
+            text, base = _around(self.pasted, number, at - 1, length)
+            here = at - 1 - base
+            from_, to = _window(text, here, here + length, cut=base > 0)
+            if shown != (number, base + from_):
+                out.append(f"{number:>{gutter}} | {_excerpt(text, from_, to, cut=base > 0)}".rstrip())
+                shown = (number, base + from_)
+            lead = " " * ((1 if base + from_ else 0) + width(_shown(text[from_:here])))
+            carets = "^" * max(1, width(_shown(text[here : min(here + length, to)])))
             out.append(f"{'':>{gutter}} | {lead}{carets} {word}".rstrip())
         if problem.mend:
             out.append(f"{'':>{gutter}} = {problem.mend}")
@@ -242,17 +245,26 @@ def _line_starts(pasted: str) -> tuple[int, ...]:
 
 def _place(pasted: str, index: int) -> tuple[int, int]:
     starts = _line_starts(pasted)
-    low, high = 0, len(starts)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if starts[middle] <= index else (low, middle)
-    return low + 1, index - starts[low] + 1
+    line = bisect_right(starts, index)
+    return line, index - starts[line - 1] + 1
 
 
-def _line(pasted: str, number: int) -> str:
+def _bounds(pasted: str, number: int) -> tuple[int, int]:
+    """Where a line begins and ends, its line end left out."""
     starts = _line_starts(pasted)
     end = starts[number] if number < len(starts) else len(pasted)
-    return pasted[starts[number - 1] : end].rstrip("\r\n")
+    while end > starts[number - 1] and pasted[end - 1] in "\r\n":
+        end -= 1
+    return starts[number - 1], end
+
+
+def _around(pasted: str, number: int, at: int, length: int) -> tuple[str, int]:
+    """A line, or of a very long one as much as can be shown around a fault; and where in the line that begins."""
+    start, end = _bounds(pasted, number)
+    if end - start <= LONG_LINE:
+        return pasted[start:end], 0
+    base = max(0, at - LONG_LINE // 2)
+    return pasted[start + base : min(end, start + base + LONG_LINE + min(length, LONG_LINE))], base
 
 
 def _shown(text: str) -> str:
@@ -264,9 +276,9 @@ def _shown(text: str) -> str:
     )
 
 
-def _window(line: str, start: int, end: int) -> tuple[int, int]:
+def _window(line: str, start: int, end: int, *, cut: bool) -> tuple[int, int]:
     """The part of a line to show, so that the fault is in it and the line is not too wide."""
-    if width(line) <= LINE_COLUMNS:
+    if not cut and width(line) <= LINE_COLUMNS:
         return 0, len(line)
     from_, to = start, min(end, start + LINE_COLUMNS - 20)
     room = LINE_COLUMNS - 2 - width(line[from_:to])
@@ -276,5 +288,5 @@ def _window(line: str, start: int, end: int) -> tuple[int, int]:
     return max(0, from_ - left), to + right
 
 
-def _excerpt(line: str, from_: int, to: int) -> str:
-    return f"{'…' if from_ else ''}{_shown(line[from_:to])}{'…' if to < len(line) else ''}"
+def _excerpt(line: str, from_: int, to: int, *, cut: bool) -> str:
+    return f"{'…' if from_ or cut else ''}{_shown(line[from_:to])}{'…' if to < len(line) else ''}"

@@ -619,7 +619,7 @@ class Player:
         self._replans += 1
         self._logged(work, None, None, "replan", row.get("reason"), None)
         refused = self.db.write(lambda tx: self._apply_edits(tx, work["run"], row))
-        self._returned(work, _result(self.now, work, **({"refused": refused} if refused else {})))
+        self._returned(work, _result(self.now, work, refused=refused))
 
     def _apply_edits(self, tx: Any, run: str, row: dict[str, Any]) -> list[str]:
         """All of an agent's edits, or none: the reasons where one cannot stand."""

@@ -16,7 +16,7 @@ def configured_tools(settings: Settings) -> Tools:
     """The tools of the settings and those that installed packages declare (`waiton.tools` entry points)."""
     found: list[Tool] = []
     for name, table in settings.tools.items():
-        declared = {
+        declared: dict[str, Any] = {
             "idempotent": bool(table.get("idempotent")),
             "read_only": bool(table.get("read_only")),
             "destructive": table.get("destructive"),

@@ -7,7 +7,7 @@ from store.tables import metadata
 
 
 def run() -> None:
-    url = context.config.attributes.get("url") or context.config.get_main_option("sqlalchemy.url")
+    url = str(context.config.attributes.get("url") or context.config.get_main_option("sqlalchemy.url"))
     engine = engine_for(url)
     with engine.connect() as connection:
         context.configure(

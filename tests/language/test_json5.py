@@ -50,8 +50,8 @@ def test_what_another_reader_takes_is_taken_the_same(text: str) -> None:
         expected = pyjson5.decode(text)
     except pyjson5.Json5Exception:
         return
-    if re.search(r"\.\d*\.|\d[+.]\d*[+-]", text):
-        return  # pyjson5 takes numbers with two points
+    if re.search(r"\.\d*\.|\d[+.]\d*[+-]|\d_", text):
+        return  # pyjson5 takes numbers with two points, and with a low line inside
     parsed = json5.read(text)
     if any(problem.code == "key-twice" for problem in parsed.problems):
         return

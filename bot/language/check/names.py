@@ -33,9 +33,12 @@ def check(c: Checking) -> Iterator[Problem]:
             if use.how == "after":
                 yield from _after(c, place, use)
                 continue
+            if use.name in told:
+                continue
             found = _use(c, place, op, use)
-            if found is not None and (found.fix is not None or use.name not in told):
-                told.add(use.name)
+            if found is not None:
+                if found.fix is None:
+                    told.add(use.name)
                 yield found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from bot.domain.plan import Op
@@ -40,23 +41,25 @@ def _asks_person(op: Op, c: Checking) -> bool:
 def _overtaking(c: Checking) -> Iterator[Note]:
     """Effects below a person's ask that do not wait for it, in the same region."""
     for scope in c.scopes.scopes.values():
-        asks: list[str] = []
+        asked: dict[str, str] = {}
+        open_asks: Counter[str] = Counter()
         after: dict[str, frozenset[str]] = {}
         for op in scope.region.ops:
             follows = _follows(c, op, after)
-            asks_person = _asks_person(op, c)
-            after[op.place] = follows | {op.place} if asks_person else follows
-            if asks_person:
-                asks.append(op.place)
+            if _asks_person(op, c):
+                after[op.place] = follows | {op.place}
+                who = asked[op.place] = _who(c, op)
+                open_asks[who] += 1
                 continue
-            starts = [effect for effect in _effects(c, op) if asks]
+            after[op.place] = follows
+            starts = list(_effects(c, op)) if asked else []
             if not starts:
                 continue
-            free = [ask for ask in asks if ask not in follows]
-            who = [f"{_who(c, c.scopes.ops[ask])}" for ask in free]
+            awaited = Counter(asked[place] for place in follows)
+            free = [who for who, count in open_asks.items() if count > awaited[who]]
             for effect in starts if free else ():
-                yield _note(c.name(effect), "starts-without-waiting",
-                            f"starts without waiting for {_and(who)}: {c.scopes.ops[effect].id or c.scopes.ops[effect].op}")  # fmt: skip
+                said = f"starts without waiting for {_and(free)}: {c.scopes.ops[effect].id or c.scopes.ops[effect].op}"
+                yield _note(c.name(effect), "starts-without-waiting", said)
 
 
 def _follows(c: Checking, op: Op, after: Mapping[str, frozenset[str]]) -> frozenset[str]:
