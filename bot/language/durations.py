@@ -115,6 +115,12 @@ def due_within(text: str, start: datetime, workspace: Workspace) -> datetime:
         raise TooFar(f"`{text}` is more than 400 days") from None
 
 
+def at_work(moment: datetime, workspace: Workspace) -> datetime:
+    """The moment itself inside working hours, else their next start, in the zone of `moment`."""
+    week = _week(workspace.working_hours, workspace.holidays)
+    return _next_start(moment.astimezone(zone(workspace)), week, workspace).astimezone(moment.tzinfo)
+
+
 def due_by(text: str, now: datetime, workspace: Workspace) -> datetime:
     """The next moment that `text` names; a date means its end.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from bot.domain.catalog import Catalog, OpSpec
 from bot.domain.plan import RANK_STEP, Default, Op, Plan, Region, Retry
@@ -345,6 +345,10 @@ def _to(at: _Lowering, fields: Members, key: str) -> Any:
     return None
 
 
+_NAMED = re.compile(rf"(?:{refs.NAME}|\d+(?:\+\d+)?)(?:(?:\[\d*\])?\.\w+(?:\+\d+)?)*\??")
+"""A name, or a path, whose first part may be an id (`pick.onMiss.2`)."""
+
+
 def _after(at: _Lowering, fields: Members) -> tuple[str, ...]:
     member = fields.get("after")
     if member is None or member.value.kind == "null":
@@ -354,7 +358,7 @@ def _after(at: _Lowering, fields: Members) -> tuple[str, ...]:
     good: list[str] = []
     for node in names:
         text = str(node.value).strip().removeprefix("$") if node.kind == "text" else ""
-        if re.fullmatch(rf"{refs.NAME}\??", text):
+        if _NAMED.fullmatch(text):
             good.append(text)
         else:
             said = f"`{node.value}`" if node.kind == "text" else _a(node)
@@ -453,7 +457,11 @@ def _retry(at: _Lowering, fields: Members) -> Retry | None:
     at.problems.extend(found)
     if found:
         return None
-    given = cast("dict[str, Any]", member.value.plain())
+    given = member.value.plain()
+    if not isinstance(given, dict) or refs.has_refs(given):
+        at.problem(member.value, "field-type", "`retry` is written out, not taken from a name",
+                   "write it such as `retry: { max: 3, backoff: 2s }`")  # fmt: skip
+        return None
     return Retry(max=given["max"], backoff=given.get("backoff", "1s"), max_delay=given.get("maxDelay"))
 
 
