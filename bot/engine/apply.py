@@ -196,8 +196,8 @@ def _overdue(turn: Turn, fact: Overdue) -> None:
         case "pause" if row.due == fact.due:
             row.due = None
             turn.queue.append(("more", row.path))
-        case "remind" if row.state == "waiting":
-            turn.touch(row)
+        case "remind":
+            asks.remind(turn, row, fact.due)
         case _:
             pass
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from bot.domain.errors import OpError
@@ -11,6 +11,7 @@ from bot.domain.record import OpRow
 from bot.domain.values import ErrorValue, normalise, text
 from bot.engine import agents, failure, fields, order, scope, waits, words
 from bot.engine.turn import Turn, owner_of
+from bot.language import durations
 from bot.language.addressees import AmbiguousAddressee, UnknownAddressee, find
 
 DELIVERY_LIMIT = timedelta(minutes=15)
@@ -32,8 +33,9 @@ def start(turn: Turn, row: OpRow) -> None:
     for key in ("fields", "need", "reason", "notOwner"):
         if key in params:
             data[key] = params[key]
+    waits.window(turn, row, turn.now)
     row.state = "waiting"
-    for key in ("asked", "since", "tries", "again", "undelivered", "reason_given"):
+    for key in ("reminders", "reminded", "asked", "since", "tries", "again", "undelivered", "reason_given"):
         data.pop(key, None)
     data["answers"] = []
     turn.touch(row)
@@ -173,7 +175,51 @@ def delivered(turn: Turn, row: OpRow, fact: Delivered) -> None:
         return
     row.data["since"] = fact.at.isoformat()
     turn.timer(row.path, "delivery", None)
-    waits.open_window(turn, row, waits.window(turn, row, fact.at))
+    try:
+        waits.open_window(turn, row, waits.window(turn, row, fact.at))
+        row.data["reminders"] = _reminders(turn, row, fact.at)
+    except OpError as fault:
+        failure.fail(turn, row, str(fault), final=True)
+        return
+    _next_reminder(turn, row)
+
+
+def _reminders(turn: Turn, row: OpRow, since: datetime) -> list[str]:
+    """When whoever has not answered is reminded: the op's `remind`, else the workspace's, at work and in the window."""
+    written = scope.filled(turn, row, turn.plan_op(row).params.get("remind", True))
+    if written is True:
+        written = list(turn.world.workspace.reminders)
+    spans = written if isinstance(written, list) else [written] if isinstance(written, str) else []
+    workspace = turn.world.workspace
+    try:
+        dues = {durations.at_work(durations.due_within(text(span), since, workspace), workspace) for span in spans}
+    except ValueError as fault:
+        raise OpError(str(fault)) from None
+    return [due.isoformat() for due in sorted(dues) if row.due is None or due < row.due]
+
+
+def _next_reminder(turn: Turn, row: OpRow) -> None:
+    if row.data["reminders"]:
+        turn.timer(row.path, "remind", datetime.fromisoformat(row.data["reminders"][0]))
+
+
+def remind(turn: Turn, row: OpRow, due: datetime) -> None:
+    """Reminds the people who have not answered yet, once a listed moment."""
+    left = row.data.get("reminders") or []
+    if row.state != "waiting" or not left or datetime.fromisoformat(left[0]) != due:
+        return
+    row.data["reminders"] = left[1:]
+    row.data["reminded"] = row.data.get("reminded", 0) + 1
+    turn.touch(row)
+    given = {a["by"] for a in row.data["answers"]}
+    since = words.clock(waits.since(row), turn.world, turn.now)
+    until = f", until {words.clock(row.due, turn.world, turn.now)}" if row.due else ""
+    for who in voters(turn, row):
+        if who not in given and not who.startswith("agent"):
+            told = {"title": f"Waiting on you since {since}{until}", "text": row.data["question"]}
+            turn.deliver(row, "reminder", who, told, n=row.data["reminded"])
+    turn.record("reminded", row, to=[w for w in voters(turn, row) if w not in given])
+    _next_reminder(turn, row)
 
 
 def answered(turn: Turn, row: OpRow, fact: Answered) -> None:

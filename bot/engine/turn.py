@@ -381,10 +381,24 @@ class Turn:
         self.step.timers = [Timer(path=path, kind=kind, due=due) for path, kinds in self._timers.items()
                             for kind, due in kinds.items()]
         self.step.waits = [wait for waits in self._waits.values() for wait in waits]
+        self._group_approvals()
         if self._unsent:
             self.step.deliveries = [d for d in self.step.deliveries if d.id not in self._unsent]
         self.step.run = self.run
         return self.step
+
+    def _group_approvals(self) -> None:
+        """Approvals that one step asks a person for are one card: each names the others, and is decided by itself."""
+        groups: dict[str, list[Delivery]] = {}
+        for made in self.step.deliveries:
+            if made.kind == "approval" and made.id not in self._unsent:
+                groups.setdefault(made.to, []).append(made)
+        together = {made.id: [one.id for one in group] for group in groups.values() if len(group) > 1 for made in group}
+        if together:
+            self.step.deliveries = [
+                replace(made, card={**made.card, "with": together[made.id]}) if made.id in together else made
+                for made in self.step.deliveries
+            ]
 
     # --- places -----------------------------------------------------------------------------------------------
     def at_place(self, reader: str, place: str) -> OpRow | None:
