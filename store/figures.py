@@ -18,11 +18,9 @@ def ping(tx: Transaction) -> None:
 def figures(tx: Transaction, now: datetime) -> dict[str, int | dict[str, int]]:
     """`runs` by state, `facts` on record, what is queued (`deliveries`, `calls`, `events`), what is `due`."""
 
-    def count(query: sa.Select[tuple[int]]) -> int:
-        return int(tx.connection.execute(query).scalar_one())
-
     def of(table: sa.Table, *where: sa.ColumnElement[bool]) -> int:
-        return count(sa.select(sa.func.count()).select_from(table).where(table.c.ws == tx.ws, *where))
+        query = sa.select(sa.func.count()).select_from(table).where(table.c.ws == tx.ws, *where)
+        return tx.connection.execute(query).scalar() or 0
 
     states = tx.connection.execute(
         sa.select(run.c.state, sa.func.count()).where(run.c.ws == tx.ws).group_by(run.c.state)

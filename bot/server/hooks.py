@@ -88,8 +88,10 @@ def verify(stream: StreamSettings, headers: Mapping[str, str], body: bytes, now:
 def _standard(secret: str, headers: Mapping[str, str], body: bytes, now: datetime) -> str | None:
     """Standard Webhooks: `v1,` and the base64 HMAC-SHA256 of `id.timestamp.body`; several, divided by spaces."""
     ident, stamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
-    if not ident or (stale := _stale(stamp, now)) is not None:
-        return stale if ident else "The header webhook-id is missing."
+    if not ident:
+        return "The header webhook-id is missing."
+    if (stale := _stale(stamp, now)) is not None:
+        return stale
     signed = f"{ident}.{stamp}.".encode() + body
     expected = [base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode() for key in _keys(secret)]
     for given in headers.get("webhook-signature", "").split():

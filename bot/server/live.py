@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 from sse_starlette import EventSourceResponse
 from starlette.requests import Request
@@ -75,7 +76,7 @@ async def run_events(request: Request, email: str, run: RunRow) -> Response:
 async def _history(request: Request, run_id: str, after: int) -> AsyncIterator[dict[str, str | int]]:
     desk = desk_of(request)
 
-    def read(tx: Transaction) -> tuple[list[dict[str, object]], bool]:
+    def read(tx: Transaction) -> tuple[list[dict[str, Any]], bool]:
         run = runs.get(tx, run_id)
         return history.of_run(tx, run_id), run is None or run.ended is not None
 
@@ -86,11 +87,11 @@ async def _history(request: Request, run_id: str, after: int) -> AsyncIterator[d
         while True:
             entries, ended = await desk.committer.read(read)
             for entry in entries:
-                if int(str(entry["n"])) > after:
-                    after = int(str(entry["n"]))
+                if entry["n"] > after:
+                    after = entry["n"]
                     said = {k: plain(v) for k, v in entry.items() if k not in ("hash", "at")} | {
                         "at": entry["at"].isoformat()
-                    }  # type: ignore[attr-defined]
+                    }
                     yield {
                         "id": str(after),
                         "event": str(entry["what"]).replace(" ", "-"),

@@ -67,7 +67,8 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(ticks=ticks, links=links)
-    made.globals.update(asset=asset)
+    helpers: dict[str, Any] = made.globals
+    helpers["asset"] = asset
     return made
 
 

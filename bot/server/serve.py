@@ -8,7 +8,7 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 import structlog
@@ -109,12 +109,12 @@ class _Server(uvicorn.Server):
     """Signals are taken by `_signals`: one order of shutting down."""
 
     @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
+    def capture_signals(self) -> Generator[None]:
         yield
 
 
 @contextlib.contextmanager
-def _signals(stop: asyncio.Event) -> Iterator[None]:
+def _signals(stop: asyncio.Event) -> Generator[None]:
     """SIGTERM and Ctrl-C ask for an orderly end; a second one does not wait."""
     loop = asyncio.get_running_loop()
 
