@@ -15,6 +15,7 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
+from sqlalchemy.dialects import postgresql
 
 metadata = MetaData(
     naming_convention={
@@ -40,8 +41,13 @@ def _table(name: str, *columns: Column | Index | UniqueConstraint, key: tuple[st
     )
 
 
+PATHS = frozenset({"path", "region", "owner", "place"})
+"""Columns that are compared as bytes, whatever language the database speaks: a path's prefix is a range."""
+Path = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+
+
 def _text(name: str, *, null: bool = True) -> Column:
-    return Column(name, Text, nullable=null)
+    return Column(name, Path if name in PATHS else Text, nullable=null)
 
 
 def _int(name: str, *, null: bool = False, default: int | None = 0) -> Column:
