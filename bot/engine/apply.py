@@ -208,6 +208,6 @@ def _window_over(turn: Turn, row: OpRow, due: datetime) -> None:
     if row.op == "expect":
         evidence.overdue(turn, row, due)
         return
-    if row.op == "run":
+    if row.data.get("child"):
         turn.call(row, "stop-run", {"run": row.data.get("child")})
     waits.miss(turn, row, "late", at=due)

@@ -166,7 +166,7 @@ def delivered(turn: Turn, row: OpRow, fact: Delivered) -> None:
         lost[fact.to] = fact.error
         turn.touch(row)
         who = words.called(fact.to, turn.world)
-        if set(lost) >= {w for w in row.data.get("asked", []) if not w.startswith("agent")} and "since" not in row.data:
+        if set(lost) >= set(row.data.get("asked", [])) and "since" not in row.data:
             failure.fail(turn, row, f"could not be delivered to {who}: {fact.error}")
         else:
             turn.notice(row, f"The question {_quoted(row)} could not be delivered to {who}: {fact.error}", f"lost/{fact.to}")
@@ -411,7 +411,8 @@ def _keep_late(turn: Turn, row: OpRow, fact: Answered, who: str) -> None:
     late = turn.now - (row.ended or row.due or turn.now)
     entry = {"by": who, "answer": normalise(fact.value), "at": turn.now.isoformat(), "late_s": int(late.total_seconds())}
     kept = row.data.get("late", [])
-    turn.reply(who, f"Thank you, but that came {words.span(late)} too late: {what_stands(turn, row)} It is kept, and "
+    stands = what_stands(turn, row) if row.state != "waiting" else "The window is over."
+    turn.reply(who, f"Thank you. {stands} Your answer came {words.span(late)} late; it is kept, and "
                     f"{words.called(turn.run.owner, turn.world)} is told.")
     if entry in kept:
         return
@@ -428,14 +429,27 @@ def _quoted(row: OpRow) -> str:
     return f"“{question if len(question) <= 60 else question[:59] + '…'}”"
 
 
+def _agent_failed(turn: Turn, row: OpRow, who: str, error: str) -> None:
+    """An agent has no answer: where others are asked too they still may, else the attempt has failed."""
+    lost = row.data.setdefault("undelivered", {})
+    lost[who] = error
+    turn.touch(row)
+    if set(lost) >= set(row.data.get("asked", [])):
+        failure.fail(turn, row, error)
+    else:
+        turn.notice(row, f"{who} has no answer to {_quoted(row)}: {error}. The others are still asked.",
+                    f"lost/{row.attempt}/{who}")
+
+
 def agent_returned(turn: Turn, row: OpRow, fact: Returned) -> None:
     """An agent's answer: its choices are enforced, asked again twice at most."""
     if row.state != "waiting":
         return
     who = str(fact.extra.get("who", "agent"))
     value = normalise(fact.value)
-    if isinstance(value, ErrorValue):
-        failure.fail(turn, row, value.why)
+    error = value.why if isinstance(value, ErrorValue) else fact.error
+    if error is not None:
+        _agent_failed(turn, row, who, error)
         return
     if row.data.get("choices"):
         picked = pick(row.data["choices"], value)

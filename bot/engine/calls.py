@@ -51,7 +51,7 @@ def returned(turn: Turn, row: OpRow, fact: Returned) -> None:
         return
     if (not row.open and row.data.get("detached") is None) or fact.attempt != row.attempt or row.data.get("pausing"):
         return
-    if fact.kind == "agent" and fact.error is None:
+    if fact.kind == "agent":
         asks.agent_returned(turn, row, fact)
         return
     if fact.kind == "replan":
@@ -64,8 +64,9 @@ def returned(turn: Turn, row: OpRow, fact: Returned) -> None:
     if fact.lost:
         gates.doubt(turn, row, fact.error or "its answer was lost")
         return
+    if fact.kind == "run" and (fact.error is not None or "state" in fact.extra):
+        row.data.pop("child", None)
     if fact.error is not None:
-        row.data.update(dict(fact.extra))
         failure.fail(turn, row, fact.error, final=fact.kind in ("cel", "jq", "file"))
         return
     behaviour = turn.index.spec(row.op).step

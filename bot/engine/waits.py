@@ -56,7 +56,7 @@ def disarm(turn: Turn, row: OpRow) -> None:
 def withdraw(turn: Turn, row: OpRow, outcome: str) -> None:
     turn.settle_cards(row.path, outcome)
     turn.drop_calls(row.path)
-    if row.op == "run":
+    if row.data.get("child"):
         turn.call(row, "stop-run", {"run": row.data.get("child")})
     disarm(turn, row)
 

@@ -122,8 +122,13 @@ class Planner:
 
     def ask(self, seen: list[str], depth: int) -> dict[str, Any]:
         to = self.rng.choice(["ana@acme.de", "role:leads"] + (["agent"] if self.agents else []))
-        op: dict[str, Any] = {"op": "ask", "to": to, "question": "go?", "choices": ["yes", "no"],
-                              "within": self.rng.choice(self.windows)}
+        op: dict[str, Any] = {
+            "op": "ask",
+            "to": to,
+            "question": "go?",
+            "choices": ["yes", "no"],
+            "within": self.rng.choice(self.windows),
+        }
         if to == "role:leads" and self.rng.random() < 0.5:
             op["need"] = self.rng.choice([2, "all"])
         if self.rng.random() < 0.3:
@@ -133,8 +138,11 @@ class Planner:
 
     def expect(self, seen: list[str], depth: int) -> dict[str, Any]:
         self.streams += 1
-        op: dict[str, Any] = {"op": "expect", "evidence": STREAMS[self.streams % len(STREAMS)],
-                              "within": self.rng.choice(self.windows)}
+        op: dict[str, Any] = {
+            "op": "expect",
+            "evidence": STREAMS[self.streams % len(STREAMS)],
+            "within": self.rng.choice(self.windows),
+        }
         self.miss(op, seen, depth)
         return op
 
@@ -165,8 +173,11 @@ class Planner:
         return op
 
     def map(self, seen: list[str], depth: int) -> dict[str, Any]:
-        op: dict[str, Any] = {"op": "core.map", "over": list(range(self.rng.randint(0, 4))),
-                              "body": self.region([*seen, "item"], depth + 1)}
+        op: dict[str, Any] = {
+            "op": "core.map",
+            "over": list(range(self.rng.randint(0, 4))),
+            "body": self.region([*seen, "item"], depth + 1),
+        }
         if self.rng.random() < 0.5:
             op["maxConcurrency"] = self.rng.randint(1, 3)
         if self.rng.random() < 0.5:
@@ -267,7 +278,12 @@ class Life:
                 found.append((f"doubt {row.path}", lambda r=row: self.doubt(r.path)))
             elif row.state == "waiting" and row.op == "ask" and "since" in row.data and not self.mute(row.path):
                 found.append((f"ask {row.path}", lambda r=row: self.answer(r.path)))
-            elif row.state == "waiting" and row.op == "expect" and row.data["streams"] != ["clock"] and not self.mute(row.path):
+            elif (
+                row.state == "waiting"
+                and row.op == "expect"
+                and row.data["streams"] != ["clock"]
+                and not self.mute(row.path)
+            ):
                 found.append((f"event {row.path}", lambda r=row: self.event(r.data["streams"][0])))
         timers = [k for k in drive.timers if self.mortal(k)]
         if timers and (not found or self.silent or self.rng.random() < 0.3):
@@ -288,13 +304,25 @@ class Life:
         if drive.run.ended is not None:
             return
         path = rng.choice(sorted(drive.rows.ops))
-        edit = rng.choice([
-            {"op": path, "skip": True}, {"op": path, "withdraw": True}, {"op": path, "to": "jonas@acme.de"},
-            {"op": path, "to": "role:leads"}, {"op": path, "within": "50d"}, {"op": path, "remove": True},
-            {"after": path, "insert": [{"op": "core.let", "be": "1"}, {"op": "ask", "to": "ana@acme.de", "question": "more?"}]},
-            {"op": path, "replace": {"op": "core.let", "be": "2"}},
-            *([{"run": "cancel"}] if rng.random() < 0.1 else []), {"run": "pause"}, {"run": "resume"}, {"op": path, "accept": True},
-        ])
+        edit = rng.choice(
+            [
+                {"op": path, "skip": True},
+                {"op": path, "withdraw": True},
+                {"op": path, "to": "jonas@acme.de"},
+                {"op": path, "to": "role:leads"},
+                {"op": path, "within": "50d"},
+                {"op": path, "remove": True},
+                {
+                    "after": path,
+                    "insert": [{"op": "core.let", "be": "1"}, {"op": "ask", "to": "ana@acme.de", "question": "more?"}],
+                },
+                {"op": path, "replace": {"op": "core.let", "be": "2"}},
+                *([{"run": "cancel"}] if rng.random() < 0.1 else []),
+                {"run": "pause"},
+                {"run": "resume"},
+                {"op": path, "accept": True},
+            ]
+        )
         before = dict(drive.rows.ops), dict(drive.rows.regions), list(drive.cards), drive.plan
         drive.fact(Edited(at=drive.now, by=BO, edit=edit))
         if drive.run.state == "paused" and rng.random() < 0.5:
@@ -325,14 +353,31 @@ class Life:
         extra: dict[str, Any] = {}
         if call.kind == "agent":
             value, extra = ("yes" if draw < 0.5 else "no"), {"who": call.body["who"]}
-        self.twice(Returned(at=drive.now, path=call.path, attempt=call.attempt, kind=call.kind, value=value, error=error,
-                            lost=lost, extra=extra))
+        self.twice(
+            Returned(
+                at=drive.now,
+                path=call.path,
+                attempt=call.attempt,
+                kind=call.kind,
+                value=value,
+                error=error,
+                lost=lost,
+                extra=extra,
+            )
+        )
 
     def decide(self, path: str) -> None:
         draw = chance(self.seed, "gate", path)
         who = self.drive.rows.ops[path].data["gate"]["to"][0]
-        self.twice(Answered(at=self.drive.now, path=path, value="approve" if draw < 0.8 else "decline", by=who,
-                            reason=None if draw < 0.8 else "no"))
+        self.twice(
+            Answered(
+                at=self.drive.now,
+                path=path,
+                value="approve" if draw < 0.8 else "decline",
+                by=who,
+                reason=None if draw < 0.8 else "no",
+            )
+        )
 
     def doubt(self, path: str) -> None:
         row = self.drive.rows.ops[path]
@@ -352,8 +397,14 @@ class Life:
 
     def drive_event(self, stream: str) -> None:
         drive = self.drive
-        event = {"id": f"{stream}/{len(drive.rows.stored)}", "stream": stream, "from": None, "conversation": None,
-                 "at": drive.now.isoformat(), "event": {}}
+        event = {
+            "id": f"{stream}/{len(drive.rows.stored)}",
+            "stream": stream,
+            "from": None,
+            "conversation": None,
+            "at": drive.now.isoformat(),
+            "event": {},
+        }
         drive.rows.stored.append(event)
         self.twice(Arrived(at=drive.now, stream=stream, event=event))
 

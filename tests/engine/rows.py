@@ -114,9 +114,7 @@ class MemoryRows:
         if not owner:
             return []
         rows = [self.regions[path] for path in self.by_owner.get(owner, ())]
-        return [
-            self._region(r) for r in rows if (not hot or r.hot > 0) and (not still_open or r.state != "closed")
-        ]
+        return [self._region(r) for r in rows if (not hot or r.hot > 0) and (not still_open or r.state != "closed")]
 
     def expecting(self, stream: str) -> list[str]:
         found = [path for path, name in self.waits if name == stream]
@@ -165,7 +163,11 @@ class MemoryRows:
         for row in step.ops:
             if row.new:
                 assert row.path not in self.ops, f"op {row.path} is added twice"
-                insort(self.by_region.setdefault(row.region, []), row.path, key=lambda p, r=row: r.rank if p == r.path else self.ops[p].rank)
+                insort(
+                    self.by_region.setdefault(row.region, []),
+                    row.path,
+                    key=lambda p, r=row: r.rank if p == r.path else self.ops[p].rank,
+                )
             self.ops[row.path] = replace(copy.deepcopy(row), new=False)
         for path in step.disarmed:
             self._disarm(path)
@@ -186,11 +188,21 @@ class MemoryRows:
         for path, row in self.ops.items():
             if row.open and goes(path):
                 self.ops[path] = replace(
-                    row, state=row.state if row.state in ("missed", "failed") else "cancelled", open=False, own=False,
-                    hot=0, unclosed=0, due=None, ended=row.ended or change.at, rev=row.rev + 1)
+                    row,
+                    state=row.state if row.state in ("missed", "failed") else "cancelled",
+                    open=False,
+                    own=False,
+                    hot=0,
+                    unclosed=0,
+                    due=None,
+                    ended=row.ended or change.at,
+                    rev=row.rev + 1,
+                )
         for path, region in self.regions.items():
             if region.state != "closed" and goes(path):
-                self.regions[path] = replace(region, state="closed", unended=0, hot=0, error=region.error or "(stopped)")
+                self.regions[path] = replace(
+                    region, state="closed", unended=0, hot=0, error=region.error or "(stopped)"
+                )
         for path, _ in list(self.waits):
             if goes(path):
                 self._disarm(path)
@@ -282,7 +294,12 @@ class Drive:
         self.plan = from_program(json.loads(json.dumps(to_program(self.plan))), self.ops)
         self.index = build(self.plan, self.ops)
         self.run = RunRow(
-            id="r1", job="job", owner=self.world.owner, plan="", created=self.now, names=dict(self.names),
+            id="r1",
+            job="job",
+            owner=self.world.owner,
+            plan="",
+            created=self.now,
+            names=dict(self.names),
             customer=self.customer,
         )
         if self.accept:
@@ -387,8 +404,17 @@ class Drive:
     def deliver(self, delivery: Delivery) -> None:
         lost = delivery.to in self.undelivered
         if delivery.opens or lost:
-            self.fact(Delivered(at=self.now, path=delivery.path, delivery=delivery.id, kind=delivery.kind, to=delivery.to,
-                                attempt=delivery.attempt, error="no such chat" if lost else None))
+            self.fact(
+                Delivered(
+                    at=self.now,
+                    path=delivery.path,
+                    delivery=delivery.id,
+                    kind=delivery.kind,
+                    to=delivery.to,
+                    attempt=delivery.attempt,
+                    error="no such chat" if lost else None,
+                )
+            )
 
     def perform(self, key: tuple[str, int, str, int]) -> None:
         """Answers one call as `returns` says, or as the sandbox would."""
@@ -402,8 +428,11 @@ class Drive:
             case "early":
                 for ident in call.body["events"]:
                     event = next(e for e in self.rows.stored if e["id"] == ident)
-                    self.fact(Arrived(at=datetime.fromisoformat(event["at"]), stream=event["stream"], event=event,
-                                      only=call.path))
+                    self.fact(
+                        Arrived(
+                            at=datetime.fromisoformat(event["at"]), stream=event["stream"], event=event, only=call.path
+                        )
+                    )
                 self._returned(call)
             case "stop-run":
                 pass
@@ -415,9 +444,21 @@ class Drive:
                 else:
                     self._returned(call, value=value, **({"who": call.body["who"]} if call.kind == "agent" else {}))
 
-    def _returned(self, call: Call, *, value: Any = None, error: str | None = None, lost: bool = False, **extra: Any) -> Step:
-        return self.fact(Returned(at=self.now, path=call.path, attempt=call.attempt, kind=call.kind, value=value,
-                                  error=error, lost=lost, extra=extra))
+    def _returned(
+        self, call: Call, *, value: Any = None, error: str | None = None, lost: bool = False, **extra: Any
+    ) -> Step:
+        return self.fact(
+            Returned(
+                at=self.now,
+                path=call.path,
+                attempt=call.attempt,
+                kind=call.kind,
+                value=value,
+                error=error,
+                lost=lost,
+                extra=extra,
+            )
+        )
 
     # --- what people and the world do -------------------------------------------------------------------------
     def path(self, named: str) -> str:
@@ -434,14 +475,22 @@ class Drive:
         return step
 
     def event(self, stream: str, data: Any = None, sender: str | None = None, ident: str | None = None) -> Step:
-        event = {"id": ident or f"{stream}/e{next(self._events)}", "stream": stream, "from": sender, "conversation": None,
-                 "at": self.now.isoformat(), "event": data or {}}
+        event = {
+            "id": ident or f"{stream}/e{next(self._events)}",
+            "stream": stream,
+            "from": sender,
+            "conversation": None,
+            "at": self.now.isoformat(),
+            "event": data or {},
+        }
         self.rows.stored.append(event)
         step = self.fact(Arrived(at=self.now, stream=stream, event=event))
         self.rest()
         return step
 
-    def returned(self, named: str, value: Any = None, *, error: str | None = None, lost: bool = False, **extra: Any) -> Step:
+    def returned(
+        self, named: str, value: Any = None, *, error: str | None = None, lost: bool = False, **extra: Any
+    ) -> Step:
         """The call that an op has in flight comes back."""
         path = self.path(named)
         key = next((k for k in self.calls if k[0] == path), None)
@@ -543,14 +592,22 @@ def standing(drive: Drive) -> list[str]:
     """What must hold whenever a fact has been applied to its end, besides the counters."""
     rows, run, faults = drive.rows, drive.run, list[str]()
     for row in rows.ops.values():
-        if row.open and row.state in ENDED and not row.unclosed and not row.data.get("replanning") and not row.data.get("gate"):
+        if (
+            row.open
+            and row.state in ENDED
+            and not row.unclosed
+            and not row.data.get("replanning")
+            and not row.data.get("gate")
+        ):
             faults.append(f"{row.path} is {row.state} but open")
         if not row.open and row.state not in ENDED and not row.data.get("detached"):
             faults.append(f"{row.path} is closed but {row.state}")
         if row.state in ("waiting", "gated", "uncertain") and row.open and not _wakes(drive, row):
             faults.append(f"{row.path} is {row.state} and nothing would wake it")
     if run.ended is not None:
-        faults += [f"the run has ended, region {r.path!r} is {r.state}" for r in rows.regions.values() if r.state != "closed"]
+        faults += [
+            f"the run has ended, region {r.path!r} is {r.state}" for r in rows.regions.values() if r.state != "closed"
+        ]
         faults += [f"the run has ended, {key} is armed" for key in drive.timers if not _detached(rows, key[0])]
         return faults
     if run.state == "paused":
@@ -596,15 +653,22 @@ def moved_on(drive: Drive, step: Step, before: dict[str, OpRow]) -> list[str]:
         had = before.get(row.path)
         if had is not None and had.state in ENDED and not had.open:
             again = isinstance(drive.facts[-1], Edited) and drive.facts[-1].edit.get("run") == "retry"
-            if (row.state, row.value, row.ended) != (had.state, had.value, had.ended) and not had.data.get("detached") and not again:
+            if (
+                (row.state, row.value, row.ended) != (had.state, had.value, had.ended)
+                and not had.data.get("detached")
+                and not again
+            ):
                 faults.append(f"{row.path} had ended as {had.state} and is {row.state} now")
         if row.started is not None and (had is None or had.started is None):
             faults += _started(drive, row, before)
     for row in drive.rows.ops.values():
         most = drive.index.ops[row.place].params.get("maxConcurrency") if row.place in drive.index.ops else None
         if row.op == "core.map" and most:
-            begun = sum(drive.rows.regions[p].state not in ("closed", "ahead") for p in drive.rows.by_owner.get(row.path, ())
-                        if p.endswith("]"))
+            begun = sum(
+                drive.rows.regions[p].state not in ("closed", "ahead")
+                for p in drive.rows.by_owner.get(row.path, ())
+                if p.endswith("]")
+            )
             if begun > most:
                 faults.append(f"{row.path} has {begun} items begun, {most} at most")
     return faults

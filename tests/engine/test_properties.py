@@ -121,11 +121,19 @@ def test_replaying_the_facts_gives_the_same_rows(seed: int) -> None:
 @given(SEEDS)
 def test_whom_an_ask_addresses_changes_no_order(seed: int) -> None:
     program = Planner(Random(seed), agents=False, gates=False).program()
-    people, agents = json.dumps(program), json.dumps(program).replace('"ana@acme.de", "question"', '"agent", "question"')
+    people, agents = (
+        json.dumps(program),
+        json.dumps(program).replace('"ana@acme.de", "question"', '"agent", "question"'),
+    )
     orders: list[list[str]] = []
     for text in (people, agents):
-        drive = Drive(plan_of(text), world=WORLD_OF_PLANS, returns={"agent": "yes"}, held=frozenset({"tool", "agent"}),
-                      accept=False)
+        drive = Drive(
+            plan_of(text),
+            world=WORLD_OF_PLANS,
+            returns={"agent": "yes"},
+            held=frozenset({"tool", "agent"}),
+            accept=False,
+        )
         drive.fact(Accepted(at=START))
         _settle_in_order(drive, seed)
         orders.append(drive.started)
@@ -144,10 +152,20 @@ def _settle_in_order(drive: Drive, seed: int) -> None:
             if any(k[0] == found[0] for k in drive.calls):
                 drive.perform(next(k for k in drive.calls if k[0] == found[0]))
             else:
-                drive.answer(found[0], "yes", next(v for v in ("ana@acme.de", "jonas@acme.de") if v not in
-                             {a["by"] for a in drive.rows.ops[found[0]].data["answers"]}))
-        elif found := sorted(r.path for r in drive.rows.ops.values() if r.state == "waiting" and r.op == "expect"
-                             and r.data["streams"] != ["clock"]):
+                drive.answer(
+                    found[0],
+                    "yes",
+                    next(
+                        v
+                        for v in ("ana@acme.de", "jonas@acme.de")
+                        if v not in {a["by"] for a in drive.rows.ops[found[0]].data["answers"]}
+                    ),
+                )
+        elif found := sorted(
+            r.path
+            for r in drive.rows.ops.values()
+            if r.state == "waiting" and r.op == "expect" and r.data["streams"] != ["clock"]
+        ):
             life.event(drive.rows.ops[found[0]].data["streams"][0])
         elif drive.timers:
             life.strike(min(drive.timers, key=lambda k: (drive.timers[k], k)))
@@ -194,7 +212,11 @@ def test_an_answer_in_a_map_of_a_thousand_costs_what_it_costs_in_a_map_of_ten(mo
         path = f"1[{at}].1"
         costs = [_cost(d, lambda d=d, path=path: d.answer(path, "yes")) for d in (small, large)]
         assert costs[0] == costs[1]
-    assert len(json.dumps(small.row("1").data)) <= len(json.dumps(large.row("1").data)) <= len(json.dumps(small.row("1").data)) + 8
+    assert (
+        len(json.dumps(small.row("1").data))
+        <= len(json.dumps(large.row("1").data))
+        <= len(json.dumps(small.row("1").data)) + 8
+    )
 
 
 def test_an_answer_in_a_flat_plan_of_two_thousand_costs_what_it_costs_in_one_of_twenty() -> None:
@@ -214,7 +236,9 @@ def test_an_event_costs_what_it_can_settle_however_many_other_ops_there_are() ->
 
 
 def test_one_event_settles_one_op_of_a_run() -> None:
-    drive = Drive([{"op": "core.map", "over": [1, 2, 3], "body": [{"op": "expect", "evidence": "camera", "within": "1h"}]}])
+    drive = Drive(
+        [{"op": "core.map", "over": [1, 2, 3], "body": [{"op": "expect", "evidence": "camera", "within": "1h"}]}]
+    )
     drive.event("camera")
     assert [p for p, s in drive.states().items() if s == "done"] == ["1[0].1"]
     drive.event("camera")
