@@ -66,7 +66,8 @@ class Waker:
         self._next = wake
         self._scheduler.add_job(
             self.fire,
-            DateTrigger(max(wake, now)),
+            # The scheduler reads the machine's clock, whatever clock the rows are due by.
+            DateTrigger(datetime.now(UTC) + max(wake - now, timedelta())),
             id="due",
             replace_existing=True,
             misfire_grace_time=None,

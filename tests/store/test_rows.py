@@ -20,8 +20,16 @@ NOW = datetime(2026, 3, 2, 8, 0, 0, 123456, tzinfo=UTC)
 
 
 def a_run(tx: Transaction, run_id: str = "r1") -> RunRow:
-    row = RunRow(id=run_id, job="j", owner="ana@acme.de", plan="p", created=NOW, names={"big": 2**60, "bad": ErrorValue("x")},
-                 customer={"id": "u"}, data={"script": "s"})
+    row = RunRow(
+        id=run_id,
+        job="j",
+        owner="ana@acme.de",
+        plan="p",
+        created=NOW,
+        names={"big": 2**60, "bad": ErrorValue("x")},
+        customer={"id": "u"},
+        data={"script": "s"},
+    )
     runs.add(tx, row)
     return row
 
@@ -44,7 +52,13 @@ def test_a_run_comes_back_as_it_was(db: Database) -> None:
 
 
 def test_an_op_comes_back_as_it_was_and_as_it_was_changed(db: Database) -> None:
-    first = an_op("1", value={"a": [1, None, "ü", ErrorValue("late")]}, has_value=True, started=NOW, data={"to": [["person", "a"]]})
+    first = an_op(
+        "1",
+        value={"a": [1, None, "ü", ErrorValue("late")]},
+        has_value=True,
+        started=NOW,
+        data={"to": [["person", "a"]]},
+    )
     db.write(lambda tx: (a_run(tx), ops.put_ops(tx, "r1", [first])))
     row = db.read(lambda tx: ops.StoredRows(tx, "r1", "j").op("1"))
     assert row is not None
@@ -57,7 +71,13 @@ def test_an_op_comes_back_as_it_was_and_as_it_was_changed(db: Database) -> None:
 
 
 def test_ready_and_active_ops_come_in_written_order(db: Database) -> None:
-    rows = [an_op("3"), an_op("10"), an_op("2", own=True, state="running"), an_op("1", needs=1), an_op("4", hot=1, state="running")]
+    rows = [
+        an_op("3"),
+        an_op("10"),
+        an_op("2", own=True, state="running"),
+        an_op("1", needs=1),
+        an_op("4", hot=1, state="running"),
+    ]
     db.write(lambda tx: (a_run(tx), ops.put_ops(tx, "r1", rows)))
 
     def look(tx: Transaction) -> tuple[list[str], list[str]]:
@@ -76,7 +96,14 @@ def test_a_set_cancels_what_is_open_below_a_path_and_nothing_beside_it(db: Datab
                          waits.put(tx, "r1", [Timer(path="2[0].1", kind="window", due=NOW)], [], [], []),
                          ops.cancel_under(tx, "r1", change)))  # fmt: skip
     states = db.read(lambda tx: {r.path: r.state for r in ops.StoredRows(tx, "r1", "j").all()})
-    assert states == {"2": "running", "2[0].1": "cancelled", "2[1].1": "done", "2[2].1": "running", "22": "planned", "2+1": "planned"}
+    assert states == {
+        "2": "running",
+        "2[0].1": "cancelled",
+        "2[1].1": "done",
+        "2[2].1": "running",
+        "22": "planned",
+        "2+1": "planned",
+    }
     assert db.read(lambda tx: {r.path: r.state for r in ops.StoredRows(tx, "r1", "j").all_regions()}) == {
         "2[0]": "closed", "2[1]": "closed", "2[2]": "open"}  # fmt: skip
     assert db.read(waits.next_due) is None
@@ -103,7 +130,7 @@ def test_an_event_is_stored_once_and_finds_who_waits_for_its_sender(db: Database
 
     assert db.write(write) == (True, False)
     assert sorted(db.read(waits.waiting_for, "s", "u1", None)) == [("r1", "1"), ("r1", "2")]
-    (number, event), = db.read(inbox.unrouted)
+    ((number, event),) = db.read(inbox.unrouted)
     assert (event["id"], event["event"], event["from"]) == ("s/e1", {"n": 5.5}, "u1")
     db.write(inbox.routed, [number])
     assert db.read(inbox.unrouted) == []
@@ -112,7 +139,9 @@ def test_an_event_is_stored_once_and_finds_who_waits_for_its_sender(db: Database
 
 
 def test_a_delivery_is_queued_once_and_its_card_settles(db: Database) -> None:
-    card = Delivery(id="d1", path="1", attempt=1, kind="card", to="ana@acme.de", card={"text": "?"}, at=NOW, token="tok")
+    card = Delivery(
+        id="d1", path="1", attempt=1, kind="card", to="ana@acme.de", card={"text": "?"}, at=NOW, token="tok"
+    )
     db.write(lambda tx: (a_run(tx), outbox.put(tx, "r1", [card, card], [], [], [])))
     (row,) = db.read(outbox.queued)
     assert (row["card"], row["token"], row["state"]) == ({"text": "?"}, "tok", "queued")
@@ -136,7 +165,11 @@ def test_a_call_is_begun_by_one_only(db: Database) -> None:
 def test_the_history_is_chained_and_a_changed_entry_is_found(db: Database) -> None:
     def write(tx: Transaction) -> None:
         row = a_run(tx)
-        history.append(tx, row, [Entry(at=NOW, what="accepted", by="ana@acme.de"), Entry(at=NOW, what="done", path="1", data={"v": 1})])
+        history.append(
+            tx,
+            row,
+            [Entry(at=NOW, what="accepted", by="ana@acme.de"), Entry(at=NOW, what="done", path="1", data={"v": 1})],
+        )
         runs.put(tx, row)
 
     db.write(write)
@@ -147,7 +180,12 @@ def test_the_history_is_chained_and_a_changed_entry_is_found(db: Database) -> No
 
 
 def test_the_jobs_names_keep_value_type_and_size(db: Database) -> None:
-    db.write(history.bind, "j", "r1", [Bound(name="xs", value=["a", ErrorValue("e")], at=NOW), Bound(name="n", value=1, at=NOW)])
+    db.write(
+        history.bind,
+        "j",
+        "r1",
+        [Bound(name="xs", value=["a", ErrorValue("e")], at=NOW), Bound(name="n", value=1, at=NOW)],
+    )
     db.write(history.bind, "j", "r2", [Bound(name="n", value="two", at=NOW + timedelta(seconds=1))])
     assert db.read(history.bindings, "j") == {"xs": ["a", ErrorValue("e")], "n": "two"}
     assert db.read(history.held, "j") == [{"name": "xs", "type": "list<text>", "size": 2, "errors": 1},
@@ -161,7 +199,9 @@ def test_an_address_is_called_once(db: Database) -> None:
 
 def test_a_log_in_link_works_once_and_in_time(db: Database) -> None:
     later = NOW + timedelta(minutes=15)
-    db.write(lambda tx: (people.add_login(tx, "s1", "ana@acme.de", later), people.add_login(tx, "s2", "ana@acme.de", later)))
+    db.write(
+        lambda tx: (people.add_login(tx, "s1", "ana@acme.de", later), people.add_login(tx, "s2", "ana@acme.de", later))
+    )
     assert [db.write(people.use_login, "s1", NOW), db.write(people.use_login, "s1", NOW)] == ["ana@acme.de", None]
     assert db.write(people.use_login, "s2", later) is None
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from alembic import command
-from alembic.migration import MigrationContext
 from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
 
 from store.dialect import engine_for
 from store.tables import metadata
@@ -23,7 +23,11 @@ def test_upgraded_tables_are_those_of_the_code(url: str) -> None:
 
 def _partial(difference: object) -> bool:
     """What alembic cannot see of an index on PostgreSQL: its `where` is compared as text."""
-    return isinstance(difference, tuple) and str(difference[0]) in ("remove_index", "add_index") and "where" in repr(difference)
+    return (
+        isinstance(difference, tuple)
+        and str(difference[0]) in ("remove_index", "add_index")
+        and "where" in repr(difference)
+    )
 
 
 def test_a_database_of_another_release_says_so(url: str) -> None:
