@@ -183,11 +183,11 @@ def _overdue(turn: Turn, fact: Overdue) -> None:
             waits.withdraw(turn, row, "withdrawn")
             failure.fail(turn, row, f"not delivered to {who} within 15 minutes")
         case "retry" if row.data.get("pausing"):
-            row.data.pop("pausing")
             row.due = None
-            row.attempt += 1
-            row.rev += 1
-            order.begin(turn, row)
+            if turn.run.state == "paused":
+                calls.hold(turn, row)
+            else:
+                calls.again(turn, row)
         case "gate" if row.due == fact.due and row.data.get("gate"):
             if row.data["gate"]["kind"] == "replan":
                 replanning.silent(turn, row)

@@ -35,6 +35,39 @@ def launch(turn: Turn, row: OpRow) -> None:
         turn.call(row, "file", {"op": row.op, "params": row.data["params"], "job": turn.run.job})
 
 
+def again(turn: Turn, row: OpRow) -> None:
+    """The pause is over: a further attempt."""
+    row.data.pop("pausing", None)
+    row.attempt += 1
+    row.rev += 1
+    order.begin(turn, row)
+
+
+def go(turn: Turn, row: OpRow) -> None:
+    """Makes the call that a person let through, or holds it while the run is paused."""
+    row.state = "running"
+    if turn.run.state == "paused":
+        hold(turn, row)
+    else:
+        launch(turn, row)
+
+
+def hold(turn: Turn, row: OpRow) -> None:
+    """A paused run makes no call: it is made when the run goes on."""
+    row.data["held"] = True
+    turn.touch(row)
+
+
+def release(turn: Turn, row: OpRow) -> None:
+    """The run goes on, and with it what was held."""
+    if row.data.pop("held", None):
+        turn.touch(row)
+        if row.data.get("pausing"):
+            again(turn, row)
+        else:
+            launch(turn, row)
+
+
 def evaluate(turn: Turn, row: OpRow, text: str, extra: dict[str, Any] | None = None, n: int = 0) -> None:
     """Sends a CEL expression of the op's to the sandbox."""
     turn.set_own(row, True)

@@ -13,7 +13,7 @@ from bot.domain.ids import indexes_of
 from bot.domain.plan import Op, Plan
 from bot.domain.record import OpRow
 from bot.domain.values import plain, text, type_of
-from bot.engine import asks, order, reopening, surgery, waits, words
+from bot.engine import asks, calls, order, reopening, surgery, waits, words
 from bot.engine import index as indexing
 from bot.engine.turn import Turn
 from bot.language.read import read
@@ -315,6 +315,8 @@ def _run_edit(turn: Turn, fact: Edited, what: str) -> None:
             run.state = "paused"
         case "resume" if run.state == "paused":
             run.state = "running"
+            for row in turn.rows.pending():
+                calls.release(turn, turn.keep(row))
             for path in turn.rows.open_regions():
                 turn.mark(path)
         case "retry" if run.state == "failed":

@@ -132,7 +132,7 @@ def arrived(turn: Turn, fact: Arrived) -> None:
     if turn.step.where:
         return
     if passing is not None:
-        take(turn, passing, event)
+        take(turn, passing, dict(event))
 
 
 def _listens(row: OpRow, fact: Arrived) -> bool:

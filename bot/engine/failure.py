@@ -131,6 +131,10 @@ def stop_op(turn: Turn, row: OpRow, why: str) -> None:
             row.data["detached"] = True
             row.open = False
             turn.set_own(row, False)
+        else:
+            row.data["stopped"] = True
+    elif row.data.pop("held", None):
+        _cancel(turn, row, why)
     elif row.state == "waiting":
         waits.withdraw(turn, row, "withdrawn")
         _cancel(turn, row, why)

@@ -84,7 +84,7 @@ def _approvers(turn: Turn, named: str | None) -> tuple[list[str], bool]:
 def doubt(turn: Turn, row: OpRow, why: str) -> None:
     """Nobody can know whether the effect happened: its owner (and its approver) is asked."""
     before = row.data.get("gate") or {}
-    people = list(dict.fromkeys([turn.run.owner, *([before["by"]] if before.get("by") else [])]))
+    people: list[str] = list(dict.fromkeys([turn.run.owner, *([str(before["by"])] if before.get("by") else [])]))
     row.state = "uncertain"
     row.rev += 1
     row.data["error"] = why
@@ -143,8 +143,7 @@ def _decide(turn: Turn, row: OpRow, who: str, choice: str, reason: str | None) -
     turn.reply(who, f"Your `{choice}` is in.", accepted=True)
     if choice == "approve":
         row.data["approved"] = row.data["params"]
-        row.state = "running"
-        calls.launch(turn, row)
+        calls.go(turn, row)
     else:
         failure.fail(turn, row, f"declined by {name}: {reason}", final=True)
 
@@ -165,10 +164,9 @@ def _settle_doubt(turn: Turn, row: OpRow, who: str, choice: str, reason: str | N
         row.state = "cancelled"
         _close(turn, row)
     else:
-        row.state = "running"
         row.attempt += 1
         row.rev += 1
-        calls.launch(turn, row)
+        calls.go(turn, row)
 
 
 def _happened(turn: Turn, row: OpRow, who: str, value: Any, *, replied: bool = False) -> None:

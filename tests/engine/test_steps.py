@@ -571,3 +571,35 @@ def test_a_spent_repeat_gets_as_many_rounds_again() -> None:
     assert d.state("1[2].1") == "running"
     d.returned("1[2].1", "up")
     assert d.run.state == "done"
+
+
+def test_a_paused_run_makes_no_further_attempt_and_no_approved_call_until_it_goes_on() -> None:
+    d = drive(tool("write", retry={"max": 1, "backoff": "1s"}), tool("pay", "p"), world=gated())
+    d.returned("1", error="busy")
+    d.edit(run="pause")
+    d.move(seconds=5)
+    assert not d.calls
+    d.edit(run="resume")
+    d.returned("1", 1)
+    d.edit(run="pause")
+    d.answer("p", "approve")
+    assert not d.calls
+    d.edit(run="resume")
+    d.returned("p", 1)
+    assert (d.row("1").attempt, d.run.state) == (2, "done")
+
+
+def test_a_paused_run_that_is_cancelled_never_makes_what_it_held() -> None:
+    d = drive(tool("pay", "p"), world=gated())
+    d.edit(run="pause")
+    d.answer("p", "approve")
+    d.edit(run="cancel")
+    assert (d.state("p"), d.run.state, d.calls) == ("cancelled", "cancelled", {})
+
+
+def test_a_doubt_in_a_failing_region_makes_no_further_attempt() -> None:
+    d = drive({"op": "flow.parallel", "branches": {"a": [tool("pay", "p")], "b": [tool("write", "w")]}})
+    d.returned("p", lost=True)
+    d.returned("w", error="no")
+    d.answer("p", "retry", by=BO)
+    assert (d.state("p"), d.run.state, d.calls) == ("cancelled", "failed", {})
