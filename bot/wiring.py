@@ -229,9 +229,7 @@ class _World:
         self._lock = threading.Lock()
 
     def at(self, now: datetime) -> World:
-        from dataclasses import replace
-
-        return replace(self._read(now), now=now)
+        return self._read(now)
 
     def _read(self, now: datetime) -> World:
         with self._lock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -70,54 +71,67 @@ class Statement:
 
     def __init__(self, build: sa.sql.ClauseElement | Callable[[Any], sa.sql.ClauseElement]) -> None:
         self._build = build
-        self._compiled: dict[str, tuple[str, dict[str, Any]]] = {}
+        self._sqlite: str | None = None
+        self._postgres: str | None = None
 
-    def compiled(self, dialect: sa.Dialect) -> tuple[str, dict[str, Any]]:
-        """The text for the driver, and the values that stand in the statement itself."""
-        known = self._compiled.get(dialect.name)
+    def text(self, tx: Transaction) -> str:
+        """The statement for the driver; what stands in it itself is written out."""
+        known = self._sqlite if tx.sqlite else self._postgres
         if known is None:
             build = self._build
             if not isinstance(build, sa.sql.ClauseElement):
-                build = build(sqlite.insert if dialect.name == "sqlite" else postgresql.insert)
-            done = build.compile(dialect=dialect, compile_kwargs={"render_postcompile": True})
-            fixed = {name: value for name, value in (done.params or {}).items() if value is not None}
-            known = self._compiled[dialect.name] = (str(done), fixed)
+                build = build(sqlite.insert if tx.sqlite else postgresql.insert)
+            done = build.compile(dialect=tx.connection.dialect, compile_kwargs={"render_postcompile": True})
+            known = _written_out(str(done), done.params or {}, tx.sqlite)
+            if tx.sqlite:
+                self._sqlite = known
+            else:
+                self._postgres = known
         return known
 
     def run(self, tx: Transaction, params: Mapping[str, Any] | None = None) -> Any:
         """Runs it; gives the driver's cursor."""
-        text, fixed = self.compiled(tx.dialect)
-        return tx.cursor.execute(text, {**fixed, **(params or {})} if fixed else params or {})
+        return tx.cursor.execute(self.text(tx), params or {})
 
     def all(self, tx: Transaction, params: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
-        return self.run(tx, params).fetchall()
+        return tx.cursor.execute(self.text(tx), params or {}).fetchall()
 
     def one(self, tx: Transaction, params: Mapping[str, Any] | None = None) -> tuple[Any, ...] | None:
-        return self.run(tx, params).fetchone()
+        return tx.cursor.execute(self.text(tx), params or {}).fetchone()
 
     def many(self, tx: Transaction, rows: Sequence[Mapping[str, Any]]) -> None:
         if len(rows) == 1:
-            self.run(tx, rows[0])
+            tx.cursor.execute(self.text(tx), rows[0])
         elif rows:
-            text, fixed = self.compiled(tx.dialect)
-            tx.cursor.executemany(text, [{**fixed, **row} for row in rows] if fixed else rows)
+            tx.cursor.executemany(self.text(tx), rows)
+
+
+def _written_out(text: str, values: Mapping[str, Any], on_sqlite: bool) -> str:
+    """The text with the values that the statement itself holds as literals: our own constants, never data."""
+    for name, value in values.items():
+        if value is None:
+            continue
+        literal = str(int(value)) if isinstance(value, (bool, int)) else "'" + str(value).replace("'", "''") + "'"
+        pattern = rf":{re.escape(name)}\b" if on_sqlite else rf"%\({re.escape(name)}\)s"
+        text = re.sub(pattern, lambda _, found=literal: found if on_sqlite else found.replace("%", "%%"), text)
+    return text
 
 
 class Transaction:
     """One open transaction: the driver's cursor, the dialect, the workspace."""
 
-    __slots__ = ("connection", "cursor", "dialect", "ws")
+    __slots__ = ("connection", "cursor", "sqlite", "ws")
 
     def __init__(self, connection: sa.Connection, ws: int) -> None:
         self.connection = connection
-        self.dialect = connection.dialect
+        self.sqlite = connection.dialect.name == "sqlite"
         self.cursor: Any = connection.connection.cursor()
         self.ws = ws
 
     @property
     def locks(self) -> bool:
         """Rows must be locked one by one (SQLite has one writer anyway)."""
-        return self.dialect.name != "sqlite"
+        return not self.sqlite
 
     def savepoint(self, name: str = "fact") -> None:
         self.cursor.execute(f"savepoint {name}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from typing import Any
 
 import sqlalchemy as sa
@@ -71,7 +70,7 @@ def chained(
     before: str, run_id: str, n: int, at: int | None, what: str, path: str | None, by: str | None, data: str | None
 ) -> str:
     """An entry's hash over everything it says and the hash before it."""
-    said = json.dumps([before, run_id, n, at, what, path or None, by, data], ensure_ascii=False, separators=(",", ":"))
+    said = dump([before, run_id, n, at, what, path or None, by, data])
     return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 

@@ -92,8 +92,9 @@ def last_of_each(tx: Transaction) -> dict[str, datetime]:
     return {stream: at for stream, at in found.items() if at is not None}
 
 
-def find(tx: Transaction, *, stream: str | None = None, conversation: str | None = None,
-         limit: int = 100) -> list[dict[str, Any]]:
+def find(
+    tx: Transaction, *, stream: str | None = None, conversation: str | None = None, limit: int = 100
+) -> list[dict[str, Any]]:
     """Events, the newest first."""
     query = sa.select(*_COLUMNS).where(event.c.ws == tx.ws).order_by(event.c.seq.desc()).limit(limit)
     if stream:

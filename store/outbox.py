@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -71,11 +72,6 @@ _DONE = Statement(
         channel=sa.func.coalesce(b("channel"), delivery.c.channel),
         conversation=sa.func.coalesce(b("conversation"), delivery.c.conversation),
     )
-)
-_HERE = Statement(
-    sa.update(delivery)
-    .where(delivery.c.ws == b("ws"), delivery.c.id == b("id_"))
-    .values(state="delivered", channel="web", done=b("done"), shown=1)
 )
 _SHOWN = Statement(sa.update(delivery).where(delivery.c.seq == b("seq_")).values(shown=1))
 _SHOWN_HERE = sa.case((delivery.c.channel == "web", 1), else_=0)
@@ -169,8 +165,10 @@ def put(
     settled: list[Settled],
     calls: list[Call],
     dropped: list[str],
+    here: Callable[[Delivery], bool] = lambda _: False,
 ) -> None:
-    """Writes what a step sends: cards that end first, so that a card put again for the same op stays open."""
+    """Writes what a step sends: cards that end first, so that a card put again for the same op stays open. What goes
+    to the room (`here`) is delivered by the commit that writes it."""
     for change in settled:
         mine = {"ws": tx.ws, "run": run_id, "path": change.path, "outcome": change.outcome}
         if change.to is None:
@@ -178,6 +176,7 @@ def put(
         else:
             _SETTLE_TO.run(tx, {**mine, "to_": change.to})
     for row in deliveries:
+        in_room = here(row)
         _ADD.run(
             tx,
             {
@@ -188,18 +187,18 @@ def put(
                 "attempt": row.attempt,
                 "kind": row.kind,
                 "to": row.to,
-                "card": json.dumps(row.card, ensure_ascii=False, separators=(",", ":")),
+                "card": dump(dict(row.card)),
                 "at": micros(row.at),
                 "opens": int(row.opens),
                 "token": row.token,
-                "state": "queued",
-                "channel": None,
+                "state": "delivered" if in_room else "queued",
+                "channel": "web" if in_room else None,
                 "conversation": None,
                 "ref": None,
                 "outcome": None,
-                "shown": 0,
+                "shown": int(in_room),
                 "error": None,
-                "done": None,
+                "done": micros(row.at) if in_room else None,
             },
         )
     for path in dropped:
@@ -304,11 +303,6 @@ def mark_done(
             "conversation": conversation,
         },
     )
-
-
-def mark_here(tx: Transaction, ident: str, at: datetime) -> None:
-    """The room shows it: accepted by the commit that wrote it."""
-    _HERE.run(tx, {"ws": tx.ws, "id_": ident, "done": micros(at)})
 
 
 def mark_shown(tx: Transaction, seq: int) -> None:

@@ -114,7 +114,7 @@ def add(tx: Transaction, row: RunRow) -> None:
             "names": dump(row.names) if row.names else None,
             "customer": json.dumps(row.customer) if row.customer else None,
             "parent": row.parent,
-            "data": json.dumps(row.data, ensure_ascii=False) if row.data else None,
+            "data": dump(row.data) if row.data else None,
         },
     )
 
@@ -131,7 +131,7 @@ def put(tx: Transaction, row: RunRow) -> None:
             "n": row.n,
             "hash": row.hash,
             "ended": micros(row.ended),
-            "data": json.dumps(row.data, ensure_ascii=False, separators=(",", ":")) if row.data else None,
+            "data": dump(row.data) if row.data else None,
         },
     )
 

@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bot.domain.changes import Step
+from bot.domain.changes import Delivery, Step
 from bot.domain.ids import digest
 from store import history, inbox, ops, outbox, runs, waits
 from store.dialect import Transaction
 
 
-def write(tx: Transaction, step: Step, plan_text: Callable[[Any], str], *, resumed: bool) -> list[str]:
+def write(
+    tx: Transaction,
+    step: Step,
+    plan_text: Callable[[Any], str],
+    *,
+    resumed: bool,
+    here: Callable[[Delivery], bool],
+) -> list[str]:
     """Writes a step's rows; gives the runs that cancelled ops had started. `plan_text` gives the stored form of an
-    edited plan; `resumed`: the step took up the rest of an earlier one."""
+    edited plan; `resumed`: the step took up the rest of an earlier one; `here`: a delivery goes to the room, where
+    its commit is its acceptance."""
     run = step.run
     assert run is not None
     orphans: list[str] = []
@@ -22,8 +30,9 @@ def write(tx: Transaction, step: Step, plan_text: Callable[[Any], str], *, resum
         ops.cancel_under(tx, run.id, change)
     ops.put_regions(tx, run.id, step.regions)
     ops.put_ops(tx, run.id, step.ops)
-    waits.put(tx, run.id, step.timers, step.waits, step.disarmed, step.endpoints)
-    outbox.put(tx, run.id, step.deliveries, step.settled, step.calls, step.dropped_calls)
+    armed = {row.path for row in step.ops if row.op == "expect"}
+    waits.put(tx, run.id, step.timers, step.waits, step.disarmed, step.endpoints, armed)
+    outbox.put(tx, run.id, step.deliveries, step.settled, step.calls, step.dropped_calls, here)
     inbox.take(tx, run.id, step.taken)
     history.bind(tx, run.job, run.id, step.bound)
     history.append(tx, run, step.entries)
@@ -35,8 +44,6 @@ def write(tx: Transaction, step: Step, plan_text: Callable[[Any], str], *, resum
         runs.remember_more(tx, run.id)
     elif resumed:
         runs.forget_more(tx, run.id)
-    if step.ended:
-        waits.drop_run(tx, run.id)
     run.rev += 1
     runs.put(tx, run)
     return orphans

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -58,12 +59,20 @@ _CALLED = Statement(
 
 
 def put(
-    tx: Transaction, run_id: str, timers: list[Timer], waits: list[Wait], disarmed: list[str], endpoints: list[Endpoint]
+    tx: Transaction,
+    run_id: str,
+    timers: list[Timer],
+    waits: list[Wait],
+    disarmed: list[str],
+    endpoints: list[Endpoint],
+    expecting: Collection[str] | None = None,
 ) -> None:
-    """Writes a step's timers, waits and endpoints; what was disarmed first, so that arming again holds."""
+    """Writes a step's timers, waits and endpoints; what was disarmed first, so that arming again holds.
+    `expecting`: those of the disarmed that can have an armed expectation; None: any."""
     mine = {"ws": tx.ws, "run": run_id}
     for path in dict.fromkeys(disarmed):
-        _DISARM.run(tx, {**mine, "path": path})
+        if expecting is None or path in expecting:
+            _DISARM.run(tx, {**mine, "path": path})
         _DROP_ALL.run(tx, {**mine, "path": path})
     for change in timers:
         if change.due is None:
@@ -86,11 +95,6 @@ def put(
         _MINT.run(
             tx, {**mine, "token": minted.token, "path": minted.path, "until": micros(minted.until), "called": None}
         )
-
-
-def drop_run(tx: Transaction, run_id: str) -> None:
-    """A run that has ended waits for nothing (a doubt that stays open keeps its timer)."""
-    tx.connection.execute(sa.delete(wait).where(wait.c.ws == tx.ws, wait.c.run == run_id))
 
 
 def due(tx: Transaction, now: datetime, most: int = 100) -> list[tuple[str, str, str, datetime]]:

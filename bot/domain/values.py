@@ -44,9 +44,12 @@ def _loaded(record: dict[str, Any]) -> Any:
     return ErrorValue(record[ERROR_KEY]) if ERROR_KEY in record else record
 
 
+_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_stored).encode
+
+
 def dump(value: Any) -> str:
     """The stored form: compact JSON in which error values keep what they are."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_stored)
+    return _ENCODE(value)
 
 
 def load(text: str) -> Any:

@@ -24,7 +24,7 @@ from bot.engine.index import PlanIndex, build
 from bot.engine.view import View
 from bot.language.write import from_program, to_program
 from bot.runtime import report
-from store import inbox, ops, outbox, runs, steps, waits
+from store import inbox, ops, runs, steps, waits
 from store.dialect import Transaction
 
 PLANS_KEPT = 512
@@ -41,6 +41,8 @@ class Site:
     url: str = "http://127.0.0.1:8484"
     here: Callable[[Delivery], bool] = lambda _: False
     """Whether a delivery goes to the room, where its commit is its acceptance."""
+    worlds: dict[str, tuple[World, World]] = field(default_factory=dict)
+    """By owner: the world it was made of, and the world as that person's runs see it."""
     _plans: OrderedDict[str, PlanIndex] = field(default_factory=OrderedDict)
 
     def index(self, tx: Transaction, key: str) -> PlanIndex:
@@ -106,7 +108,7 @@ def _apply(tx: Transaction, site: Site, run: RunRow, fact: Fact) -> Outcome:
         return Outcome(run=run.id, where=step.where)
     if steps.empty(step) and not resumed:
         return Outcome(run=run.id, replies=tuple(step.replies))
-    orphans = steps.write(tx, step, plan_text, resumed=resumed)
+    orphans = steps.write(tx, step, plan_text, resumed=resumed, here=site.here)
     outcome = Outcome(run=run.id, job=run.job, replies=tuple(step.replies), step=step, changed=True, orphans=orphans)
     _deliver_here(tx, site, run, outcome)
     if step.ended and (run.parent is not None or run.data.get("script")):
@@ -120,7 +122,6 @@ def _deliver_here(tx: Transaction, site: Site, run: RunRow, outcome: Outcome) ->
     for row in outcome.step.deliveries:
         if not site.here(row):
             continue
-        outbox.mark_here(tx, row.id, row.at)
         if row.opens:
             fact = Delivered(at=row.at, path=row.path, delivery=row.id, kind=row.kind, to=row.to, attempt=row.attempt)
             outcome.also.append(_apply(tx, site, run, fact))
@@ -153,7 +154,13 @@ def _tell_parent(tx: Transaction, site: Site, run: RunRow, at: datetime, outcome
 
 def world_of(site: Site, run: RunRow, now: datetime) -> World:
     """The world as a run sees it: its owner, its customer."""
-    return replace(site.world(now), owner=run.owner, customer=run.customer)
+    base = site.world(now)
+    if run.customer is not None:
+        return replace(base, owner=run.owner, customer=run.customer)
+    known = site.worlds.get(run.owner)
+    if known is None or known[0] is not base:
+        known = site.worlds[run.owner] = (base, replace(base, owner=run.owner))
+    return known[1]
 
 
 def accept(

@@ -25,7 +25,7 @@ from bot.language.script import Examined, examine
 from bot.people import directory
 from bot.runtime import report
 from bot.runtime.clock import Clock
-from bot.runtime.commit import Outcome, Site, accept, plan_text, world_of
+from bot.runtime.commit import Outcome, Site, accept, plan_text, take, world_of
 from bot.runtime.committer import Committer
 from bot.runtime.inbox import Inbox
 from store import history, inbox, ops, outbox, people, runs, scripts, waits
@@ -173,11 +173,19 @@ class Desk:
     # --- acting on what is pending ----------------------------------------------------------------------------
     async def answer(self, run_id: str, op: str, value: Any, *, by: str, reason: str | None = None) -> Said:
         """Answers an ask, an approval or a doubt: `op` is an id (the earliest open one that is theirs) or a path."""
-        path = await self.committer.read(self._find_open, run_id, op, by)
-        if path is None:
+        given = normalise(value)
+
+        def write(tx: Transaction) -> Outcome | None:
+            path = self._find_open(tx, run_id, op, by)
+            if path is None:
+                return None
+            fact = Answered(at=self.clock.now(), path=path, value=given, by=by, reason=reason)
+            return take(tx, self.site, run_id, fact)
+
+        outcome = await self.committer.write(write)
+        if outcome is None or not outcome.replies:
             return Said(text=f"There is no question `{op}` in this run.", accepted=False, status=404)
-        fact = Answered(at=self.clock.now(), path=path, value=normalise(value), by=by, reason=reason)
-        return await self._act(run_id, fact, by)
+        return _said(outcome)
 
     async def answer_token(self, token: str, value: Any, *, by: str | None = None, reason: str | None = None) -> Said:
         """Answers the ask that a card's token stands for. Without `by` the card's own addressee answers: the token
@@ -200,18 +208,12 @@ class Desk:
         outcome = await self.committer.fact(run_id, fact)
         if not outcome.replies:
             return Said(text="There is no such run.", accepted=False, status=404)
-        reply = outcome.replies[-1]
-        return Said(text=reply.text, accepted=reply.accepted, status=reply.status)
+        return _said(outcome)
 
     def _find_open(self, tx: Transaction, run_id: str, named: str, by: str) -> str | None:
-        run = runs.get(tx, run_id)
-        if run is None:
-            return None
-        rows = ops.StoredRows(tx, run_id, run.job)
-        exact = rows.op(named)
-        if exact is not None:
-            return exact.path
-        found = sorted(rows.by_id(named), key=lambda r: report.natural(r.path))
+        if named[:1].isdigit() or "." in named:
+            return named
+        found = sorted(ops.StoredRows(tx, run_id, "").by_id(named), key=lambda r: report.natural(r.path))
         mine = [r for r in found if by.casefold() in _asked(r)]
         open_ = [r for r in mine if is_open(r)] or [r for r in found if is_open(r)] or mine[-1:] or found[-1:]
         return open_[0].path if open_ else None
@@ -407,6 +409,11 @@ class Listeners:
                 yield await queue.get()
         finally:
             self._queues.discard(queue)
+
+
+def _said(outcome: Outcome) -> Said:
+    reply = outcome.replies[-1]
+    return Said(text=reply.text, accepted=reply.accepted, status=reply.status)
 
 
 def is_open(row: OpRow) -> bool:
