@@ -48,7 +48,7 @@ def _above(turn: Turn, row: OpRow, op: str) -> list[OpRow]:
         plan = turn.region_plan(region)
         names = [o for o in plan.ops if o.op == op and o.rank < rank]
         for setting in reversed(names):
-            path = f"{region}.{setting.place[len(plan.place) + 1:]}" if region else setting.place
+            path = f"{region}.{setting.place[len(plan.place) + 1 :]}" if region else setting.place
             stood = turn.op(path)
             if stood is not None and stood.state == "done":
                 found.append(stood)

@@ -155,8 +155,12 @@ def _answered(turn: Turn, fact: Answered) -> None:
             turn.reply(who, f"Your `{given['choice']}` is in.", accepted=True)
         else:
             by = asks.words.called(given.get("by") or "", turn.world)
-            turn.reply(who, f"{by} chose `{given.get('choice')}` already. Nothing changed." if by
-                       else f"{asks.what_stands(turn, row)} Nothing changed.")
+            turn.reply(
+                who,
+                f"{by} chose `{given.get('choice')}` already. Nothing changed."
+                if by
+                else f"{asks.what_stands(turn, row)} Nothing changed.",
+            )
     else:
         turn.reply(who, f"`{fact.path}` asks nobody. Nothing changed.", status=404)
 

@@ -66,7 +66,8 @@ def put(turn: Turn, row: OpRow) -> None:
 def card(turn: Turn, row: OpRow) -> dict[str, Any]:
     data = row.data
     return {
-        "title": "", "text": data["question"],
+        "title": "",
+        "text": data["question"],
         "buttons": [c["label"] for c in data.get("choices") or []],
         **({"fields": data["fields"]} if data.get("fields") else {}),
         **({"reason": data["reason"]} if data.get("reason") else {}),
@@ -120,8 +121,10 @@ def voters(turn: Turn, row: OpRow) -> list[str]:
 
 def spelt(row: OpRow) -> list[str]:
     """The addressees as a line names them: a role by its name."""
-    return [f"role:{ref}" if kind == "role" else (f"agent:{ref}" if ref else "agent") if kind == "agent" else ref
-            for kind, ref in row.data.get("to", [])]
+    return [
+        f"role:{ref}" if kind == "role" else (f"agent:{ref}" if ref else "agent") if kind == "agent" else ref
+        for kind, ref in row.data.get("to", [])
+    ]
 
 
 def choices_of(value: Any) -> list[dict[str, Any]]:
@@ -153,7 +156,8 @@ def composed_question(turn: Turn, row: OpRow) -> str:
     missed = turn.must(owner_of(region))
     what = missed.data.get("question") or words.either(missed.data.get("streams") or []) or missed.id or missed.path
     name = missed.id or missed.path
-    return f"`{name}` was missed at {words.clock(missed.ended or turn.now, turn.world, turn.now)} ({what}). How shall we go on?"
+    at = words.clock(missed.ended or turn.now, turn.world, turn.now)
+    return f"`{name}` was missed at {at} ({what}). How shall we go on?"
 
 
 # --- what comes back -----------------------------------------------------------------------------------------------
@@ -169,7 +173,9 @@ def delivered(turn: Turn, row: OpRow, fact: Delivered) -> None:
         if set(lost) >= set(row.data.get("asked", [])) and "since" not in row.data:
             failure.fail(turn, row, f"could not be delivered to {who}: {fact.error}")
         else:
-            turn.notice(row, f"The question {_quoted(row)} could not be delivered to {who}: {fact.error}", f"lost/{fact.to}")
+            turn.notice(
+                row, f"The question {_quoted(row)} could not be delivered to {who}: {fact.error}", f"lost/{fact.to}"
+            )
         return
     if "since" in row.data:
         return
@@ -257,8 +263,9 @@ def answered(turn: Turn, row: OpRow, fact: Answered) -> None:
 def count(turn: Turn, row: OpRow, voter: str, value: Any, reason: str | None = None) -> None:
     """One voice more: settles the ask if that is enough, misses it if no answer can be reached any more."""
     data = row.data
-    data["answers"].append({"by": voter, "answer": value, "at": turn.now.isoformat(),
-                            **({"reason": reason} if reason else {})})
+    data["answers"].append(
+        {"by": voter, "answer": value, "at": turn.now.isoformat(), **({"reason": reason} if reason else {})}
+    )
     row.rev += 1
     turn.touch(row)
     turn.record("answered", row, by=voter, answer=value, reason=reason)
@@ -409,19 +416,30 @@ def what_stands(turn: Turn, row: OpRow) -> str:
 def _keep_late(turn: Turn, row: OpRow, fact: Answered, who: str) -> None:
     """A late answer is kept, told to the owner, and answered politely."""
     late = turn.now - (row.ended or row.due or turn.now)
-    entry = {"by": who, "answer": normalise(fact.value), "at": turn.now.isoformat(), "late_s": int(late.total_seconds())}
+    entry = {
+        "by": who,
+        "answer": normalise(fact.value),
+        "at": turn.now.isoformat(),
+        "late_s": int(late.total_seconds()),
+    }
     kept = row.data.get("late", [])
     stands = what_stands(turn, row) if row.state != "waiting" else "The window is over."
-    turn.reply(who, f"Thank you. {stands} Your answer came {words.span(late)} late; it is kept, and "
-                    f"{words.called(turn.run.owner, turn.world)} is told.")
+    turn.reply(
+        who,
+        f"Thank you. {stands} Your answer came {words.span(late)} late; it is kept, and "
+        f"{words.called(turn.run.owner, turn.world)} is told.",
+    )
     if entry in kept:
         return
     row.data["late"] = [*kept, entry]
     turn.touch(row)
     turn.record("late", row, by=who, answer=entry["answer"])
-    turn.notice(row, f"{words.called(who, turn.world)} answered {_quoted(row)} {words.span(late)} late: "
-                     f"`{text(entry['answer'])}`. It changed nothing; you may accept it while the miss branch has done nothing.",
-                f"late/{len(row.data['late'])}")
+    turn.notice(
+        row,
+        f"{words.called(who, turn.world)} answered {_quoted(row)} {words.span(late)} late: "
+        f"`{text(entry['answer'])}`. It changed nothing; you may accept it while the miss branch has done nothing.",
+        f"late/{len(row.data['late'])}",
+    )
 
 
 def _quoted(row: OpRow) -> str:
@@ -437,8 +455,11 @@ def _agent_failed(turn: Turn, row: OpRow, who: str, error: str) -> None:
     if set(lost) >= set(row.data.get("asked", [])):
         failure.fail(turn, row, error)
     else:
-        turn.notice(row, f"{who} has no answer to {_quoted(row)}: {error}. The others are still asked.",
-                    f"lost/{row.attempt}/{who}")
+        turn.notice(
+            row,
+            f"{who} has no answer to {_quoted(row)}: {error}. The others are still asked.",
+            f"lost/{row.attempt}/{who}",
+        )
 
 
 def agent_returned(turn: Turn, row: OpRow, fact: Returned) -> None:

@@ -29,8 +29,13 @@ def launch(turn: Turn, row: OpRow) -> None:
     spec = turn.index.spec(row.op)
     turn.set_own(row, True)
     if spec.tool:
-        turn.call(row, "tool", {"tool": row.op, "params": row.data["params"], "key": f"{turn.run.id}:{row.path}"},
-                  idempotent=spec.idempotent or spec.read_only, timeout_s=spec.timeout.total_seconds())
+        turn.call(
+            row,
+            "tool",
+            {"tool": row.op, "params": row.data["params"], "key": f"{turn.run.id}:{row.path}"},
+            idempotent=spec.idempotent or spec.read_only,
+            timeout_s=spec.timeout.total_seconds(),
+        )
     else:
         turn.call(row, "file", {"op": row.op, "params": row.data["params"], "job": turn.run.job})
 

@@ -65,7 +65,11 @@ def edited(turn: Turn, fact: Edited) -> None:
         turn.reply(fact.by, f"Not done: {why}. Nothing changed.", status=409)
         return
     _record(turn, fact, row.path, kind.name, before, after)
-    turn.reply(fact.by, f"Done: {kind.summary.format(op=row.id or row.path, after=words.called(text(plain(after)), turn.world))}.", accepted=True)
+    turn.reply(
+        fact.by,
+        f"Done: {kind.summary.format(op=row.id or row.path, after=words.called(text(plain(after)), turn.world))}.",
+        accepted=True,
+    )
 
 
 def find(turn: Turn, named: str, kind: Edit, by: str) -> OpRow:
@@ -79,8 +83,15 @@ def find(turn: Turn, named: str, kind: Edit, by: str) -> OpRow:
         return next((r for r in rows if r.state in kind.states), rows[-1])
     planned = next((op for op in turn.index.ops.values() if named in (op.id, op.place)), None)
     if planned is not None and "[]" not in planned.place:
-        return OpRow(path=planned.place, place=planned.place, region="", rank=planned.rank, op=planned.op,
-                     id=planned.id, data={"unopened": True})
+        return OpRow(
+            path=planned.place,
+            place=planned.place,
+            region="",
+            rank=planned.rank,
+            op=planned.op,
+            id=planned.id,
+            data={"unopened": True},
+        )
     raise Refused(f"there is no op `{named}` in this run")
 
 
@@ -100,8 +111,15 @@ def _stands(turn: Turn, row: OpRow) -> str:
 
 
 def _record(turn: Turn, fact: Edited, path: str, what: str, before: Any, after: Any) -> None:
-    entry = {"at": turn.now.isoformat(), "by": fact.by, "why": fact.why, "op": path, "what": what,
-             "before": plain(before), "after": plain(after)}
+    entry = {
+        "at": turn.now.isoformat(),
+        "by": fact.by,
+        "why": fact.why,
+        "op": path,
+        "what": what,
+        "before": plain(before),
+        "after": plain(after),
+    }
     turn.record("edited", None, by=fact.by, edit=entry)
 
 
@@ -231,11 +249,13 @@ def _insert(turn: Turn, row: OpRow, new: Any) -> tuple[Any, Any]:
     if region is not None and region.state == "open":
         fresh = [op for op in turn.region_plan(row.region).ops if op.place not in known]
         for op in fresh:
-            path = f"{row.region}.{op.place[len(region.path) + 1:]}" if row.region else op.place
+            path = f"{row.region}.{op.place[len(region.path) + 1 :]}" if row.region else op.place
             turn.add(OpRow(path=path, place=op.place, region=row.region, rank=op.rank, op=op.op, id=op.id))
             region.unended += 1
         for op in fresh:
-            order.count_needs(turn, turn.must(f"{row.region}.{op.place[len(region.path) + 1:]}" if row.region else op.place))
+            order.count_needs(
+                turn, turn.must(f"{row.region}.{op.place[len(region.path) + 1 :]}" if row.region else op.place)
+            )
         turn.touch_region(region)
         turn.mark(row.region)
     return None, [_told(op) for op in ops]
@@ -277,19 +297,45 @@ def _effects_started(turn: Turn, region: str) -> bool:
 
 
 EDITS: tuple[Edit, ...] = (
-    Edit(name="handed over", key="to", summary="`{op}` is {after}'s now", apply=_hand_over, states=PENDING, addressee=True),
-    Edit(name="window", key="within", summary="the window of `{op}` is {after} now", apply=_window, states=PENDING,
-         addressee=True),
+    Edit(
+        name="handed over",
+        key="to",
+        summary="`{op}` is {after}'s now",
+        apply=_hand_over,
+        states=PENDING,
+        addressee=True,
+    ),
+    Edit(
+        name="window",
+        key="within",
+        summary="the window of `{op}` is {after} now",
+        apply=_window,
+        states=PENDING,
+        addressee=True,
+    ),
     Edit(name="deadline", key="until", summary="`{op}` is due {after} now", apply=_by, states=PENDING, addressee=True),
     Edit(name="skipped", key="skip", summary="`{op}` is skipped", apply=_skip, states=PENDING),
-    Edit(name="withdrawn", key="withdraw", summary="`{op}` is withdrawn", apply=_withdraw, states=frozenset({"waiting"})),
+    Edit(
+        name="withdrawn", key="withdraw", summary="`{op}` is withdrawn", apply=_withdraw, states=frozenset({"waiting"})
+    ),
     Edit(name="replaced", key="replace", summary="`{op}` is replaced", apply=_replace, states=frozenset({"planned"})),
     Edit(name="removed", key="remove", summary="`{op}` is removed", apply=_remove, states=frozenset({"planned"})),
-    Edit(name="inserted", key="insert", summary="inserted after `{op}`", apply=_insert,
-         states=frozenset({"planned", "running", "waiting", "gated", "uncertain", "done", "failed", "missed", "skipped",
-                           "cancelled"})),
-    Edit(name="accepted", key="accept", summary="the late answer to `{op}` counts", apply=_accept,
-         states=frozenset({"missed"})),
+    Edit(
+        name="inserted",
+        key="insert",
+        summary="inserted after `{op}`",
+        apply=_insert,
+        states=frozenset(
+            {"planned", "running", "waiting", "gated", "uncertain", "done", "failed", "missed", "skipped", "cancelled"}
+        ),
+    ),
+    Edit(
+        name="accepted",
+        key="accept",
+        summary="the late answer to `{op}` counts",
+        apply=_accept,
+        states=frozenset({"missed"}),
+    ),
 )
 
 

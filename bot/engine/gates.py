@@ -42,8 +42,13 @@ def gate(turn: Turn, row: OpRow, params: dict[str, Any]) -> bool:
         return False
     people, alone = _approvers(turn, who if isinstance(who, str) else None)
     row.state = "gated"
-    row.data["gate"] = {"kind": "approval", "to": people, "since": turn.now.isoformat(), "alone": alone,
-                        "named": who if isinstance(who, str) else None}
+    row.data["gate"] = {
+        "kind": "approval",
+        "to": people,
+        "since": turn.now.isoformat(),
+        "alone": alone,
+        "named": who if isinstance(who, str) else None,
+    }
     row.due = turn.now
     turn.set_own(row, True)
     due = waits.durations.due_within(turn.world.workspace.approval_window, turn.now, turn.world.workspace)
@@ -52,11 +57,18 @@ def gate(turn: Turn, row: OpRow, params: dict[str, Any]) -> bool:
     shown = "\n".join(f"{key}: {text(value)}" for key, value in params.items())
     owner = words.called(turn.run.owner, turn.world)
     for person in people:
-        turn.deliver(row, "approval", person, {
-            "title": f"{owner} wants to run `{row.op}`" + (f" ({row.id})" if row.id else ""),
-            "text": shown, "params": plain(params), "buttons": [c["label"] for c in APPROVAL_CHOICES],
-            "reason": ["decline"],
-        })
+        turn.deliver(
+            row,
+            "approval",
+            person,
+            {
+                "title": f"{owner} wants to run `{row.op}`" + (f" ({row.id})" if row.id else ""),
+                "text": shown,
+                "params": plain(params),
+                "buttons": [c["label"] for c in APPROVAL_CHOICES],
+                "reason": ["decline"],
+            },
+        )
     turn.record("gated", row, to=people, params=plain(params))
     return True
 
@@ -95,10 +107,16 @@ def doubt(turn: Turn, row: OpRow, why: str) -> None:
     turn.timer(row.path, "gate", due)
     params = "\n".join(f"{key}: {text(value)}" for key, value in row.data.get("params", {}).items())
     for person in people:
-        turn.deliver(row, "doubt", person, {
-            "title": f"Did `{row.op}`" + (f" ({row.id})" if row.id else "") + " happen?",
-            "text": f"{why}\n{params}".strip(), "buttons": [c["label"] for c in DOUBT_CHOICES],
-        })
+        turn.deliver(
+            row,
+            "doubt",
+            person,
+            {
+                "title": f"Did `{row.op}`" + (f" ({row.id})" if row.id else "") + " happen?",
+                "text": f"{why}\n{params}".strip(),
+                "buttons": [c["label"] for c in DOUBT_CHOICES],
+            },
+        )
     turn.record("uncertain", row, why=why)
 
 
@@ -109,9 +127,13 @@ def answered(turn: Turn, row: OpRow, fact: Answered) -> None:
     allowed = [p for p in gate_data["to"] if p.casefold() == who.casefold()]
     doubtful = gate_data["kind"] == "doubt"
     if not allowed:
-        owner = "You started this run, so your word does not count here. " if who == turn.run.owner and not doubtful else ""
+        owner = (
+            "You started this run, so your word does not count here. " if who == turn.run.owner and not doubtful else ""
+        )
         what = "question" if doubtful else "approval"
-        turn.reply(who, f"{owner}This {what} is for {words.names(gate_data['to'], turn.world)}. Nothing changed.", status=403)
+        turn.reply(
+            who, f"{owner}This {what} is for {words.names(gate_data['to'], turn.world)}. Nothing changed.", status=403
+        )
         return
     picked = asks.pick(DOUBT_CHOICES if doubtful else APPROVAL_CHOICES, fact.value)
     if picked is None and doubtful and isinstance(fact.value, dict) and "happened" in fact.value:
@@ -119,8 +141,12 @@ def answered(turn: Turn, row: OpRow, fact: Answered) -> None:
         return
     if picked is None:
         choices = DOUBT_CHOICES if doubtful else APPROVAL_CHOICES
-        turn.reply(who, f"`{text(fact.value)}` is none of the choices: {words.ticked(c['label'] for c in choices)}. "
-                        "Nothing changed.", status=422)
+        turn.reply(
+            who,
+            f"`{text(fact.value)}` is none of the choices: {words.ticked(c['label'] for c in choices)}. "
+            "Nothing changed.",
+            status=422,
+        )
         return
     if doubtful:
         _settle_doubt(turn, row, allowed[0], picked["value"], fact.reason)
@@ -131,10 +157,13 @@ def answered(turn: Turn, row: OpRow, fact: Answered) -> None:
 def _decide(turn: Turn, row: OpRow, who: str, choice: str, reason: str | None) -> None:
     name = words.called(who, turn.world)
     if choice == "decline" and not (reason and reason.strip()):
-        turn.reply(who, "A decline needs a reason, so that its owner knows what to change. Nothing changed.", status=422)
+        turn.reply(
+            who, "A decline needs a reason, so that its owner knows what to change. Nothing changed.", status=422
+        )
         return
-    row.data["gate"].update({"by": who, "choice": choice, "at": turn.now.isoformat(),
-                             **({"reason": reason} if reason else {})})
+    row.data["gate"].update(
+        {"by": who, "choice": choice, "at": turn.now.isoformat(), **({"reason": reason} if reason else {})}
+    )
     row.due = None
     turn.timer(row.path, "gate", None)
     turn.touch(row)
@@ -207,5 +236,6 @@ def silent(turn: Turn, row: OpRow) -> None:
         row.data["error"] = "unknown whether it happened"
         turn.touch(row)
         return
-    failure.fail(turn, row, "unknown whether it happened" if doubtful else f"declined: no answer within {window}",
-                 final=True)
+    failure.fail(
+        turn, row, "unknown whether it happened" if doubtful else f"declined: no answer within {window}", final=True
+    )

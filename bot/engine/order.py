@@ -17,8 +17,9 @@ def open_region(turn: Turn, owner: OpRow | None, path: str, item: object = None)
         region.state, region.opened, region.unended = "open", turn.now, len(plan.ops)
         turn.touch_region(region)
     else:
-        turn.add_region(RegionRow(path=path, owner=owner.path if owner else "", opened=turn.now,
-                                  unended=len(plan.ops), item=item))
+        turn.add_region(
+            RegionRow(path=path, owner=owner.path if owner else "", opened=turn.now, unended=len(plan.ops), item=item)
+        )
     if owner is not None:
         owner.unclosed += 1
         turn.touch(owner)
@@ -26,8 +27,11 @@ def open_region(turn: Turn, owner: OpRow | None, path: str, item: object = None)
     rows: list[OpRow] = []
     for op in plan.ops:
         name = op.place[cut:]
-        rows.append(OpRow(path=f"{path}.{name}" if path else name, place=op.place, region=path, rank=op.rank,
-                          op=op.op, id=op.id))
+        rows.append(
+            OpRow(
+                path=f"{path}.{name}" if path else name, place=op.place, region=path, rank=op.rank, op=op.op, id=op.id
+            )
+        )
         turn.add(rows[-1])
     for row in rows:
         count_needs(turn, row)

@@ -26,8 +26,9 @@ def ask_agent(turn: Turn, row: OpRow, reasons: list[str] | None = None) -> None:
     row.data["replan_tries"] = tries + 1
     row.data["replanning"] = True
     turn.set_own(row, True)
-    turn.call(row, "replan", {"op": row.path, "miss": row.data.get("miss"), "reasons": reasons or []},
-              timeout_s=600, n=tries)
+    turn.call(
+        row, "replan", {"op": row.path, "miss": row.data.get("miss"), "reasons": reasons or []}, timeout_s=600, n=tries
+    )
 
 
 def returned(turn: Turn, row: OpRow, fact: Returned) -> None:
@@ -66,11 +67,16 @@ def ask_owner(turn: Turn, row: OpRow, why: str) -> None:
     due = waits.durations.due_within(turn.world.workspace.approval_window, turn.now, turn.world.workspace)
     turn.timer(row.path, "gate", due)
     row.due = due
-    turn.deliver(row, "doubt", turn.run.owner, {
-        "title": f"`{row.id or row.path}` was missed and could not be replanned",
-        "text": f"{row.data.get('error', '')}\n{why}".strip(),
-        "buttons": ["go on", "stop"],
-    })
+    turn.deliver(
+        row,
+        "doubt",
+        turn.run.owner,
+        {
+            "title": f"`{row.id or row.path}` was missed and could not be replanned",
+            "text": f"{row.data.get('error', '')}\n{why}".strip(),
+            "buttons": ["go on", "stop"],
+        },
+    )
     turn.record("replan failed", row, why=why)
 
 

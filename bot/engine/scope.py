@@ -123,8 +123,16 @@ def record_of(turn: Turn, row: OpRow, ident: str) -> dict[str, Any]:
     for place in turn.index.scopes.record(row.place, ident)[:1]:
         other = turn.at_place(row.path, place)
     if other is None:
-        return {"state": "planned", "by": None, "at": None, "error": None, "reason": None, "miss": None,
-                "verdict": None, "answers": []}
+        return {
+            "state": "planned",
+            "by": None,
+            "at": None,
+            "error": None,
+            "reason": None,
+            "miss": None,
+            "verdict": None,
+            "answers": [],
+        }
     return record(other)
 
 
@@ -139,8 +147,9 @@ def record(row: OpRow) -> dict[str, Any]:
         "miss": data.get("miss"),
         "verdict": data.get("verdict"),
         "claim": data.get("claim"),
-        "answers": [{k: v for k, v in a.items() if k in ("by", "answer", "at", "reason")}
-                    for a in data.get("answers", [])],
+        "answers": [
+            {k: v for k, v in a.items() if k in ("by", "answer", "at", "reason")} for a in data.get("answers", [])
+        ],
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from bot.domain.errors import OpError
 from bot.domain.plan import RANK_STEP, Op, Plan, Region
 
 Change = Callable[[Region, int], tuple[Op, ...]]
@@ -42,13 +43,18 @@ def inserted(ops: tuple[Op, ...]) -> Change:
         low = anchor.rank
         high = region.ops[at + 1].rank if at + 1 < len(region.ops) else low + RANK_STEP
         step = (high - low) // (len(ops) + 1)
+        if step == 0:
+            raise OpError(
+                f"no further op fits between `{anchor.id or anchor.place}` and the next; insert it after another"
+            )
         stem = anchor.place
-        taken = [int(o.place[len(stem) + 1 :]) for o in region.ops
-                 if o.place.startswith(stem + "+") and o.place[len(stem) + 1 :].isdigit()]
+        taken = [
+            int(o.place[len(stem) + 1 :])
+            for o in region.ops
+            if o.place.startswith(stem + "+") and o.place[len(stem) + 1 :].isdigit()
+        ]
         first = max(taken, default=0) + 1
-        new = tuple(
-            moved(op, f"{stem}+{first + i}", low + step * (i + 1)) for i, op in enumerate(ops)
-        )
+        new = tuple(moved(op, f"{stem}+{first + i}", low + step * (i + 1)) for i, op in enumerate(ops))
         return (*region.ops[: at + 1], *new, *region.ops[at + 1 :])
 
     return change
@@ -59,8 +65,11 @@ def moved(op: Op, place: str, rank: int) -> Op:
     old = op.place
 
     def region(inner: Region) -> Region:
-        return replace(inner, place=place + inner.place[len(old) :],
-                       ops=tuple(moved(o, place + o.place[len(old) :], o.rank) for o in inner.ops))
+        return replace(
+            inner,
+            place=place + inner.place[len(old) :],
+            ops=tuple(moved(o, place + o.place[len(old) :], o.rank) for o in inner.ops),
+        )
 
     values: dict[str, Any] = {"place": place, "rank": rank}
     values["regions"] = {name: region(r) for name, r in op.regions.items()}

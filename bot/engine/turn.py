@@ -200,8 +200,11 @@ class Turn:
     def planned_at(self, place: str, top: str) -> list[OpRow]:
         found = [self.keep(row) for row in self.rows.planned_at(place, top)]
         known = {row.path for row in found}
-        fresh = [r for r in self._ops.values()
-                 if r is not None and r.place == place and r.path not in known and (not top or below(r.path, top))]
+        fresh = [
+            r
+            for r in self._ops.values()
+            if r is not None and r.place == place and r.path not in known and (not top or below(r.path, top))
+        ]
         return [row for row in (*found, *fresh) if row.state == "planned"]
 
     def regions_of(self, owner: str, *, hot: bool = False, still_open: bool = False) -> list[RegionRow]:
@@ -290,8 +293,17 @@ class Turn:
     def deliver(self, row: OpRow, kind: str, to: str, card: dict[str, Any], *, opens: bool = False, n: int = 0) -> None:
         ident = f"{self.run.id}/{row.path}/{row.attempt}/{kind}/{to}" + (f"/{n}" if n else "")
         tap = token(self.view.secret, "tap", ident) if kind in ("card", "approval", "doubt") else None
-        made = Delivery(id=ident, path=row.path, attempt=row.attempt, kind=kind, to=to, card=card, at=self.now,
-                        opens=opens, token=tap)
+        made = Delivery(
+            id=ident,
+            path=row.path,
+            attempt=row.attempt,
+            kind=kind,
+            to=to,
+            card=card,
+            at=self.now,
+            opens=opens,
+            token=tap,
+        )
         self.step.deliveries.append(made)
         if tap is not None:
             self._cards.setdefault(row.path, []).append(made)
@@ -313,8 +325,16 @@ class Turn:
         self, row: OpRow, kind: str, body: dict[str, Any], *, idempotent: bool = True, timeout_s: float = 60, n: int = 0
     ) -> None:
         self.step.calls.append(
-            Call(path=row.path, attempt=row.attempt, kind=kind, body=body, at=self.now, idempotent=idempotent,
-                 timeout_s=timeout_s, n=n)
+            Call(
+                path=row.path,
+                attempt=row.attempt,
+                kind=kind,
+                body=body,
+                at=self.now,
+                idempotent=idempotent,
+                timeout_s=timeout_s,
+                n=n,
+            )
         )
 
     def timer(self, path: str, kind: str, due: datetime | None) -> None:
@@ -364,8 +384,13 @@ class Turn:
 
     def record(self, what: str, row: OpRow | None = None, *, by: str | None = None, **data: Any) -> None:
         self.step.entries.append(
-            Entry(at=self.now, what=what, path=row.path if row else "", by=by,
-                  data={k: v for k, v in data.items() if v is not None})
+            Entry(
+                at=self.now,
+                what=what,
+                path=row.path if row else "",
+                by=by,
+                data={k: v for k, v in data.items() if v is not None},
+            )
         )
 
     def reply(self, to: str, text: str, *, accepted: bool = False, status: int = 409) -> None:
@@ -378,8 +403,9 @@ class Turn:
         """What is to be written, once the step has come to rest."""
         self.step.ops = [self.must(path) for path in self._touched]
         self.step.regions = [self.region(path) for path in self._touched_regions]
-        self.step.timers = [Timer(path=path, kind=kind, due=due) for path, kinds in self._timers.items()
-                            for kind, due in kinds.items()]
+        self.step.timers = [
+            Timer(path=path, kind=kind, due=due) for path, kinds in self._timers.items() for kind, due in kinds.items()
+        ]
         self.step.waits = [wait for waits in self._waits.values() for wait in waits]
         self._group_approvals()
         if self._unsent:
@@ -452,4 +478,3 @@ def name_of_region(path: str) -> str:
     if path.endswith("]"):
         return path[path.rfind("[") + 1 : -1]
     return path[path.rfind(".") + 1 :]
-

@@ -22,7 +22,9 @@ def window(turn: Turn, row: OpRow, start: datetime, default: str | None = None) 
     within, by = (edited.get("within"), edited.get("by")) if edited.keys() & {"within", "by"} else (op.within, op.by)
     try:
         if within is not None:
-            return _limited(durations.due_within(str(scope.filled(turn, row, within)), start, turn.world.workspace), start)
+            return _limited(
+                durations.due_within(str(scope.filled(turn, row, within)), start, turn.world.workspace), start
+            )
         if by is not None:
             return _limited(durations.due_by(str(scope.filled(turn, row, by)), start, turn.world.workspace), start)
         return durations.due_within(default or turn.world.workspace.ask_window, start, turn.world.workspace)
@@ -71,8 +73,15 @@ def miss(turn: Turn, row: OpRow, why: str, *, at: datetime | None = None, error:
     row.data["error"] = error or _because(turn, row, why)
     row.ended = at or turn.now
     row.rev += 1
-    turn.settle_cards(row.path, {"late": "no answer in time", "disagreed": "the evidence disagrees",
-                                 "out of reach": "no agreement", "spent": "gave up"}[why])
+    turn.settle_cards(
+        row.path,
+        {
+            "late": "no answer in time",
+            "disagreed": "the evidence disagrees",
+            "out of reach": "no agreement",
+            "spent": "gave up",
+        }[why],
+    )
     disarm(turn, row)
     if isinstance(op.on_miss, Region):
         turn.set_own(row, False)
@@ -107,4 +116,3 @@ def since(row: OpRow) -> datetime:
         return datetime.fromisoformat(stamp)
     assert row.started is not None
     return row.started
-

@@ -1,19 +1,13 @@
-"""The built-in ops, joined: what every workspace has before its tools."""
+"""The built-in ops with what they do, joined: what every workspace has before its tools."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 
 from bot.domain.catalog import Catalog, OpSpec
-from bot.ops.agents import AGENTS
-from bot.ops.core import CORE
-from bot.ops.files import FILES
-from bot.ops.people import PEOPLE
+from bot.ops.specs import SPECS
 from bot.ops.steps import STEPS, TOOL
-from bot.ops.world import WORLD
 
-BUILTIN: tuple[OpSpec, ...] = tuple(
-    replace(spec, step=STEPS[spec.name]) for spec in (*CORE, *PEOPLE, *WORLD, *FILES, *AGENTS)
-)
+BUILTIN: tuple[OpSpec, ...] = tuple(replace(spec, step=STEPS[spec.name]) for spec in SPECS)
 
 
 def catalog(tools: Iterable[OpSpec] = ()) -> Catalog:

@@ -55,8 +55,12 @@ MAP = OpSpec(
             "onItemError": {
                 "anyOf": [
                     {"enum": ["halt", "continue"]},
-                    {"type": "object", "properties": {"default": ANY}, "required": ["default"],
-                     "additionalProperties": False},
+                    {
+                        "type": "object",
+                        "properties": {"default": ANY},
+                        "required": ["default"],
+                        "additionalProperties": False,
+                    },
                 ]
             },
         },

@@ -8,8 +8,12 @@ CHOICE = {
         TEXT,
         {"type": "number"},
         {"type": "boolean"},
-        {"type": "object", "properties": {"label": TEXT, "value": {}}, "required": ["label"],
-         "additionalProperties": False},
+        {
+            "type": "object",
+            "properties": {"label": TEXT, "value": {}},
+            "required": ["label"],
+            "additionalProperties": False,
+        },
     ]
 }
 CHOICES = {"anyOf": [{"type": "array", "items": CHOICE}, TEXT]}
@@ -30,14 +34,22 @@ FIELD = {
 BUTTON = {
     "anyOf": [
         TEXT,
-        {"type": "object", "properties": {"label": TEXT, "value": {}, "url": TEXT}, "required": ["label"],
-         "additionalProperties": False},
+        {
+            "type": "object",
+            "properties": {"label": TEXT, "value": {}, "url": TEXT},
+            "required": ["label"],
+            "additionalProperties": False,
+        },
     ]
 }
 CARD = {
     "type": "object",
-    "properties": {"title": TEXT, "text": TEXT, "image": TEXT,
-                   "buttons": {"anyOf": [{"type": "array", "items": BUTTON}, TEXT]}},
+    "properties": {
+        "title": TEXT,
+        "text": TEXT,
+        "image": TEXT,
+        "buttons": {"anyOf": [{"type": "array", "items": BUTTON}, TEXT]},
+    },
     "additionalProperties": False,
 }
 
@@ -46,8 +58,10 @@ ASK = OpSpec(
     summary="Puts a question to a person, a role, an agent or a conversation and waits for the answer.",
     kind="wait",
     shape="ask [TO] [CHOICE …] [within DURATION]",
-    args=(Arg(name="to", kind="addressee", optional=True),
-          Arg(name="choices", kind="choices", many=True, optional=True)),
+    args=(
+        Arg(name="to", kind="addressee", optional=True),
+        Arg(name="choices", kind="choices", many=True, optional=True),
+    ),
     quote="question",
     quote_needed=True,
     params={

@@ -47,8 +47,15 @@ def let_start(turn: Turn, row: OpRow) -> None:
 def transform_start(turn: Turn, row: OpRow) -> None:
     params = turn.plan_op(row).params
     turn.set_own(row, True)
-    turn.call(row, "jq", {"text": params["jq"], "value": scope.filled(turn, row, params["from"]),
-                          "variables": scope.jq_variables(turn, row, params["jq"])})
+    turn.call(
+        row,
+        "jq",
+        {
+            "text": params["jq"],
+            "value": scope.filled(turn, row, params["from"]),
+            "variables": scope.jq_variables(turn, row, params["jq"]),
+        },
+    )
 
 
 def if_start(turn: Turn, row: OpRow) -> None:
@@ -293,8 +300,12 @@ def say_start(turn: Turn, row: OpRow) -> None:
     card: dict[str, Any] = {"text": text(params.get("body"))}
     if "card" in params:
         shown = plain(params["card"])
-        card = {"title": shown.get("title", ""), "text": shown.get("text", card["text"]), "image": shown.get("image"),
-                "buttons": shown.get("buttons", [])}
+        card = {
+            "title": shown.get("title", ""),
+            "text": shown.get("text", card["text"]),
+            "image": shown.get("image"),
+            "buttons": shown.get("buttons", []),
+        }
     if params.get("files"):
         card["files"] = plain(params["files"])
     if op.to is None:
@@ -319,8 +330,9 @@ def send_start(turn: Turn, row: OpRow) -> None:
     for message in messages:
         buttons = message.get("buttons")
         if buttons is not None:
-            message["buttons"] = [b if isinstance(b, dict) else {"label": text(b), "value": b}
-                                  for b in _list("buttons", buttons)]
+            message["buttons"] = [
+                b if isinstance(b, dict) else {"label": text(b), "value": b} for b in _list("buttons", buttons)
+            ]
     row.data["to"] = [["conversation", to]]
     turn.set_own(row, True)
     turn.deliver(row, "send", to, {"messages": messages}, opens=True)
@@ -342,8 +354,11 @@ def run_start(turn: Turn, row: OpRow) -> None:
     depth = int(turn.run.data.get("depth", 0)) + 1
     if depth > 32:
         raise OpError("saved scripts call each other more than 32 deep")
-    turn.call(row, "run", {"script": _text("script", params["script"]), "inputs": plain(params.get("inputs") or {}),
-                           "depth": depth})
+    turn.call(
+        row,
+        "run",
+        {"script": _text("script", params["script"]), "inputs": plain(params.get("inputs") or {}), "depth": depth},
+    )
 
 
 def run_returned(turn: Turn, row: OpRow, fact: Returned) -> None:
@@ -453,8 +468,13 @@ def each_start(turn: Turn, row: OpRow) -> None:
         order.finish(turn, row, [])
         return
     names = agents.each_prompt_names(turn, row, op.params["prompt"])
-    body: dict[str, Any] = {"list": values, "prompt": op.params["prompt"], "names": names,
-                            "model": agents.model(turn, row), "most": agents.allowance(turn, row, len(values))}
+    body: dict[str, Any] = {
+        "list": values,
+        "prompt": op.params["prompt"],
+        "names": names,
+        "model": agents.model(turn, row),
+        "most": agents.allowance(turn, row, len(values)),
+    }
     if "choices" in op.params:
         body["choices"] = asks.choices_of(scope.filled(turn, row, op.params["choices"]))
     turn.set_own(row, True)

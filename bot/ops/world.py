@@ -48,12 +48,19 @@ RUN = OpSpec(
 
 MESSAGE = {
     "anyOf": [
-        {"type": "object", "properties": {"type": {"const": "text"}, "text": TEXT}, "required": ["type", "text"],
-         "additionalProperties": False},
+        {
+            "type": "object",
+            "properties": {"type": {"const": "text"}, "text": TEXT},
+            "required": ["type", "text"],
+            "additionalProperties": False,
+        },
         {
             "type": "object",
             "properties": {
-                "type": {"const": "card"}, "title": TEXT, "text": TEXT, "image": TEXT,
+                "type": {"const": "card"},
+                "title": TEXT,
+                "text": TEXT,
+                "image": TEXT,
                 "buttons": {"anyOf": [{"type": "array", "items": BUTTON}, TEXT]},
             },
             "required": ["type", "title"],

@@ -257,3 +257,12 @@ def test_a_missed_replan_that_is_taken_up_again_may_be_replanned_again() -> None
     drive.move(hours=1)
     drive.returned("e")
     assert drive.run.state == "done"
+
+
+def test_ops_are_inserted_at_one_place_until_none_fits_and_then_it_says_so() -> None:
+    drive = Drive([SCRIPT[1], SCRIPT[1] | {"id": "other"}], check=always)
+    for _ in range(60):
+        drive.edit(after="1", insert=[{"op": "say", "body": "x"}])
+    ranks = [row.rank for row in drive.rows.in_region("")]
+    assert len(set(ranks)) == len(ranks)
+    assert "no further op fits" in drive.reply
