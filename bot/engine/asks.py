@@ -369,7 +369,7 @@ def _asks_again(turn: Turn, row: OpRow, fact: Answered, why: str, who: str) -> N
             row.data["again"] = tries + 1
             turn.touch(row)
             turn.deliver(row, "card", fact.conversation, card(turn, row), n=100 + tries)
-        turn.reply(who, why, status=422)
+            turn.reply(who, why, status=422)
         return
     turn.reply(who, f"{why} Nothing changed; the question is still open.", status=422)
 
@@ -379,11 +379,11 @@ def _too_late(turn: Turn, row: OpRow, fact: Answered, who: str) -> None:
         _keep_late(turn, row, fact, who)
         return
     last = row.data.get("answers", [])
-    repeat = next((a for a in last if fact.by and a["by"].casefold() == fact.by.casefold()), None)
+    repeat = next((a for a in last if who and a["by"].casefold() == who.casefold()), None)
     if row.state == "done" and repeat is not None and _same(row, repeat["answer"], fact.value):
         turn.reply(who, f"Your answer `{text(repeat['answer'])}` is in.", accepted=True)
         return
-    turn.reply(who, f"{what_stands(turn, row)} Nothing changed.")
+    turn.reply(who, f"{what_stands(turn, row, who)} Nothing changed.")
 
 
 def _same(row: OpRow, stood: Any, given: Any) -> bool:
@@ -393,12 +393,13 @@ def _same(row: OpRow, stood: Any, given: Any) -> bool:
     return text(normalise(given)).strip() == text(stood)
 
 
-def what_stands(turn: Turn, row: OpRow) -> str:
-    """What settled an op, by whom and when."""
+def what_stands(turn: Turn, row: OpRow, reader: str | None = None) -> str:
+    """What settled an op, by whom and when; `reader` reads "you"."""
     at = words.clock(row.ended, turn.world, turn.now) if row.ended else ""
     match row.state:
         case "done" if row.by:
-            return f"{words.called(row.by, turn.world)} answered `{text(row.value)}` at {at}."
+            giver = "You" if reader and reader.casefold() == row.by.casefold() else words.called(row.by, turn.world)
+            return f"{giver} answered `{text(row.value)}` at {at}."
         case "done":
             return f"It was settled at {at}."
         case "cancelled":

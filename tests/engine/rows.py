@@ -469,7 +469,7 @@ class Drive:
         assert found, f"there is no op {named}"
         return min(found, key=lambda r: (not r.open, r.path)).path
 
-    def answer(self, named: str, value: Any, by: str = ANA, **more: Any) -> Step:
+    def answer(self, named: str, value: Any, by: str | None = ANA, **more: Any) -> Step:
         step = self.fact(Answered(at=self.now, path=self.path(named), value=value, by=by, **more))
         self.rest()
         return step

@@ -603,3 +603,22 @@ def test_a_doubt_in_a_failing_region_makes_no_further_attempt() -> None:
     d.returned("w", error="no")
     d.answer("p", "retry", by=BO)
     assert (d.state("p"), d.run.state, d.calls) == ("cancelled", "failed", {})
+
+
+def test_a_conversation_gets_its_question_again_three_times_and_then_silence() -> None:
+    d = drive(ask("go", to="line:U1"))
+    for _ in range(5):
+        d.answer("go", "what?", by=None, conversation="line:U1")
+    assert (len(d.said("card")), len(d.replies)) == (4, 3)
+    d.answer("go", " YES ", by=None, conversation="line:U1")
+    assert d.value("go") == "yes"
+    d.answer("go", "no", by=None, conversation="line:U1")
+    assert d.reply == "You answered `yes` at 09:00. Nothing changed."
+
+
+def test_the_same_answer_twice_gets_the_same_reply() -> None:
+    d = drive(ask("go", to="role:leads", need=2))
+    for by in (ANA, ANA, JONAS, JONAS, ANA):
+        d.answer("go", "yes", by=by)
+    assert [r.text for r in d.replies] == ["Your answer `yes` is in."] * 5
+    assert len(d.value("go")) == 2
