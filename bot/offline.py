@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bot.config import Settings, load
 from bot.domain.catalog import Catalog, Person, World
-from bot.ops.builtin import catalog
+from bot.ops.specs import catalog
 
 
 def surroundings() -> tuple[Catalog, World]:

@@ -459,8 +459,12 @@ def _retry(at: _Lowering, fields: Members) -> Retry | None:
         return None
     given = member.value.plain()
     if not isinstance(given, dict) or refs.has_refs(given):
-        at.problem(member.value, "field-type", "`retry` is written out, not taken from a name",
-                   "write it such as `retry: { max: 3, backoff: 2s }`")  # fmt: skip
+        at.problem(
+            member.value,
+            "field-type",
+            "`retry` is written out, not taken from a name",
+            "write it such as `retry: { max: 3, backoff: 2s }`",
+        )
         return None
     return Retry(max=given["max"], backoff=given.get("backoff", "1s"), max_delay=given.get("maxDelay"))
 

@@ -17,9 +17,18 @@ KEYS = ("program", "inputs", "name", "title", "within", "on", "overlap", "key", 
 TYPES = ("text", "number", "bool", "null", "time", "enum", "file", "error", "list", "record", "event", "any")
 _DECLARES = {"type", "default", "choices", "of", "secret", "description"}
 _FOREIGN = {
-    "string": "text", "str": "text", "int": "number", "integer": "number", "float": "number", "boolean": "bool",
-    "array": "list", "object": "record", "dict": "record", "date": "time", "datetime": "time",
-}  # fmt: skip
+    "string": "text",
+    "str": "text",
+    "int": "number",
+    "integer": "number",
+    "float": "number",
+    "boolean": "bool",
+    "array": "list",
+    "object": "record",
+    "dict": "record",
+    "date": "time",
+    "datetime": "time",
+}
 _OVERLAP = {"enum": ["replace", "skip", "queue", "allow"]}
 _TEXT = {"type": "string"}
 _TRIGGER: Mapping[str, Any] = {

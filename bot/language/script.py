@@ -32,9 +32,17 @@ from bot.language.scope import analyse
 from bot.language.source import Escaping
 
 CHECKS: tuple[Callable[[Checking], Iterator[Problem]], ...] = (
-    names.check, expressions.check, windows.check, people.check, streams.check, choices.check, inputs.check, files.check,
-    triggers.check, typing.check,
-)  # fmt: skip
+    names.check,
+    expressions.check,
+    windows.check,
+    people.check,
+    streams.check,
+    choices.check,
+    inputs.check,
+    files.check,
+    triggers.check,
+    typing.check,
+)
 """Every topic; where two find fault with the same words, the earlier one counts."""
 
 
@@ -66,9 +74,14 @@ class Examined:
 
 
 def examine(
-    text: str | bytes, catalog: Catalog, world: World, *, inputs: Mapping[str, Any] | None = None,
-    escaping: Escaping = "plain", starting: bool = True,
-) -> Examined:  # fmt: skip
+    text: str | bytes,
+    catalog: Catalog,
+    world: World,
+    *,
+    inputs: Mapping[str, Any] | None = None,
+    escaping: Escaping = "plain",
+    starting: bool = True,
+) -> Examined:
     """Reads a script and checks all of it. `inputs`: what it is started with. `starting`: False where it is only
     looked at or saved, so that inputs may still be missing."""
     with bounded():
@@ -76,7 +89,12 @@ def examine(
 
 
 def _examined(
-    text: str | bytes, catalog: Catalog, world: World, inputs: Mapping[str, Any] | None, escaping: Escaping, starting: bool
+    text: str | bytes,
+    catalog: Catalog,
+    world: World,
+    inputs: Mapping[str, Any] | None,
+    escaping: Escaping,
+    starting: bool,
 ) -> Examined:
     found = read(text, catalog, escaping)
     if found.plan is None:
@@ -86,9 +104,13 @@ def _examined(
     problems = _merged(found, checking)
     notes = (*found.notes, *noting.notes(checking)) if not problems else found.notes
     return Examined(
-        read=found, plan=found.plan, problems=tuple(problems), notes=tuple(sorted(notes, key=lambda n: n.start)),
-        preflight=flight.preflight(checking) if not problems else {}, types=dict(checking.types),
-    )  # fmt: skip
+        read=found,
+        plan=found.plan,
+        problems=tuple(problems),
+        notes=tuple(sorted(notes, key=lambda n: n.start)),
+        preflight=flight.preflight(checking) if not problems else {},
+        types=dict(checking.types),
+    )
 
 
 def check_plan(
@@ -107,10 +129,16 @@ def _checking(
     plan: Plan, catalog: Catalog, world: World, found: Read | None, given: Mapping[str, Any] | None
 ) -> Checking:
     return Checking(
-        plan=plan, placed=found.placed if found else {}, source=found.source if found else None, world=world,
-        catalog=catalog, scopes=analyse(plan, catalog), given=given, now=world.now,
+        plan=plan,
+        placed=found.placed if found else {},
+        source=found.source if found else None,
+        world=world,
+        catalog=catalog,
+        scopes=analyse(plan, catalog),
+        given=given,
+        now=world.now,
         surface=found.surface if found else "json",
-    )  # fmt: skip
+    )
 
 
 def _merged(found: Read, checking: Checking) -> list[Problem]:

@@ -132,7 +132,7 @@ def spell(type_: Type) -> str:
 
 def disjoint(a: Type, b: Type) -> bool:
     """Whether no value is of both types."""
-    if a == ANY or b == ANY or a == b:
+    if ANY in (a, b) or a == b:
         return False
     if isinstance(a, Union):
         return all(disjoint(one, b) for one in a.of)
@@ -270,14 +270,32 @@ def examine_expression(expression: cel.Expr, names: Callable[[str], Type]) -> tu
 
 
 _TEXT_METHODS = {
-    "contains": BOOL, "startsWith": BOOL, "endsWith": BOOL, "matches": BOOL, "split": List(TEXT), "lowerAscii": TEXT,
-    "upperAscii": TEXT, "trim": TEXT, "replace": TEXT, "substring": TEXT, "charAt": TEXT, "indexOf": NUMBER,
+    "contains": BOOL,
+    "startsWith": BOOL,
+    "endsWith": BOOL,
+    "matches": BOOL,
+    "split": List(TEXT),
+    "lowerAscii": TEXT,
+    "upperAscii": TEXT,
+    "trim": TEXT,
+    "replace": TEXT,
+    "substring": TEXT,
+    "charAt": TEXT,
+    "indexOf": NUMBER,
     "lastIndexOf": NUMBER,
-}  # fmt: skip
+}
 _FUNCTIONS: Mapping[str, Type] = {
-    "has": BOOL, "size": NUMBER, "string": TEXT, "int": NUMBER, "uint": NUMBER, "double": NUMBER, "bool": BOOL,
-    "timestamp": TIME, "join": TEXT, "matches": BOOL,
-}  # fmt: skip
+    "has": BOOL,
+    "size": NUMBER,
+    "string": TEXT,
+    "int": NUMBER,
+    "uint": NUMBER,
+    "double": NUMBER,
+    "bool": BOOL,
+    "timestamp": TIME,
+    "join": TEXT,
+    "matches": BOOL,
+}
 
 
 class _Typer:

@@ -16,6 +16,7 @@ from bot.domain.errors import WaitonError
 from bot.domain.values import normalise, type_of
 from bot.language import durations
 from bot.language.problems import did_you_mean, nearest
+from bot.language.yamlcore import Core
 from bot.runtime.files import MemoryFiles
 
 DEFAULT_NOW = "2026-01-05T09:00:00+00:00"
@@ -132,39 +133,10 @@ class Scenario:
         )
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML 1.2's core: no dates, no sexagesimal numbers, `on` and `yes` are texts."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [
-        (tag, pattern)
-        for tag, pattern in found
-        if tag
-        not in (
-            "tag:yaml.org,2002:timestamp",
-            "tag:yaml.org,2002:bool",
-            "tag:yaml.org,2002:int",
-            "tag:yaml.org,2002:float",
-        )
-    ]
-    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
-)
-_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$"), list("-+0123456789"))
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$"),
-    list("-+.0123456789"),
-)
-
-
 def load(text: str) -> Scenario:
     """The scenario of a YAML text."""
     try:
-        got = yaml.load(text, Loader=_Loader) if text.strip() else {}
+        got = yaml.load(text, Loader=Core) if text.strip() else {}
     except yaml.YAMLError as fault:
         raise WrongScenario(f"the scenario does not read as YAML: {fault}") from None
     if got is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from bot.config import Settings, short_schema
 from bot.domain.errors import Misconfigured
-from bot.ops.builtin import BUILTIN
+from bot.ops.specs import SPECS
 from bot.runtime.tools import Tool, Tools, tool, tool_spec
 
 
@@ -42,7 +42,7 @@ def configured_tools(settings: Settings) -> Tools:
     for point in entry_points(group="waiton.tools"):
         loaded = point.load()
         found += list(loaded) if isinstance(loaded, (list, tuple)) else [tool(point.name, loaded)]
-    taken = {spec.name for spec in BUILTIN} | {spec.name.rpartition(".")[2] for spec in BUILTIN}
+    taken = {spec.name for spec in SPECS} | {spec.name.rpartition(".")[2] for spec in SPECS}
     for one in found:
         if one.spec.name in taken:
             raise Misconfigured(f"the tool `{one.spec.name}` is named like a command; call it otherwise")

@@ -39,11 +39,18 @@ def _choices(c: Checking, place: str, path: tuple[str | int, ...], choices: Any)
     if not is_list(choices):
         return
     if not choices:
-        yield problem(c.span(place, *path), "choices-empty", "`choices` is empty, so nothing could be picked",
-                      "leave it out for an answer in words")  # fmt: skip
+        yield problem(
+            c.span(place, *path),
+            "choices-empty",
+            "`choices` is empty, so nothing could be picked",
+            "leave it out for an answer in words",
+        )
     if len(choices) > MOST:
-        yield problem(c.span(place, *path, MOST), "choices-too-many",
-                      f"at most {MOST} choices can be shown; here are {len(choices)}")  # fmt: skip
+        yield problem(
+            c.span(place, *path, MOST),
+            "choices-too-many",
+            f"at most {MOST} choices can be shown; here are {len(choices)}",
+        )
         return
     labels: dict[str, int] = {}
     values: dict[str, int] = {}
@@ -62,5 +69,10 @@ def _choices(c: Checking, place: str, path: tuple[str | int, ...], choices: Any)
         first = first if by_label else values[said]
         start, end = c.span(place, *path, first)
         what = "two choices read the same once trimmed" if by_label else "two choices have the same value"
-        yield problem(span, "choice-repeated", f"{what}: `{label.strip() if by_label else said}`",
-                      "remove one, or word it differently", also=((start, end, "first here"),))  # fmt: skip
+        yield problem(
+            span,
+            "choice-repeated",
+            f"{what}: `{label.strip() if by_label else said}`",
+            "remove one, or word it differently",
+            also=((start, end, "first here"),),
+        )

@@ -21,9 +21,13 @@ from bot.language.types import is_list, is_record
 Span = tuple[int, int]
 
 COMMANDS = {
-    "core.let": "let", "core.transform": "transform", "core.if": "if", "core.map": "map", "core.repeat": "repeat",
+    "core.let": "let",
+    "core.transform": "transform",
+    "core.if": "if",
+    "core.map": "map",
+    "core.repeat": "repeat",
     "flow.parallel": "parallel",
-}  # fmt: skip
+}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -236,11 +240,16 @@ class Checking:
 CHAT_KINDS = ("message", "tap", "reaction", "follow")
 CHAT = types.Record(
     (
-        ("text", types.TEXT), ("tap", types.BOOL), ("conversation", types.TEXT),
+        ("text", types.TEXT),
+        ("tap", types.BOOL),
+        ("conversation", types.TEXT),
         ("user", types.Record((("id", types.TEXT), ("name", types.TEXT), ("email", types.TEXT)))),
-        ("files", types.List(types.FILE)), ("data", types.ANY), ("id", types.TEXT), ("at", types.TIME),
+        ("files", types.List(types.FILE)),
+        ("data", types.ANY),
+        ("id", types.TEXT),
+        ("at", types.TIME),
     )
-)  # fmt: skip
+)
 """The one event shape of chats."""
 _ENDED = types.Record((("run", types.ANY), ("state", types.TEXT), ("result", types.ANY)), open=True)
 _HISTORY = types.Record(
@@ -279,16 +288,26 @@ def input_type(said: str, of: Any) -> types.Type:
 
 
 def problem(
-    span: Span, code: str, message: str, mend: str | None = None, fix: str | None = None,
-    also: tuple[tuple[int, int, str], ...] = (), fix_at: Span | None = None,
-) -> Problem:  # fmt: skip
+    span: Span,
+    code: str,
+    message: str,
+    mend: str | None = None,
+    fix: str | None = None,
+    also: tuple[tuple[int, int, str], ...] = (),
+    fix_at: Span | None = None,
+) -> Problem:
     """A problem at a span; `fix` replaces what stands at `fix_at`, else exactly that span."""
     start, end = span
     from_, to = fix_at or span
     return Problem(
-        start=start, end=max(end, start + 1), code=code, message=message, mend=mend, also=also,
+        start=start,
+        end=max(end, start + 1),
+        code=code,
+        message=message,
+        mend=mend,
+        also=also,
         fix=Fix(start=from_, end=to, text=fix) if fix is not None and to > from_ else None,
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True)

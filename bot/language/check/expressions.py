@@ -21,8 +21,11 @@ def check(c: Checking) -> Iterator[Problem]:
                 continue
             before, total = total, total + len(text.encode("utf-8", "surrogatepass"))
             if before <= ALL_BYTES < total:
-                yield problem(c.name(place), "limit-expressions",
-                              "all expressions together may be 64 KiB long; here they are longer")  # fmt: skip
+                yield problem(
+                    c.name(place),
+                    "limit-expressions",
+                    "all expressions together may be 64 KiB long; here they are longer",
+                )
             yield from _cel(c, place, name, text) if language == "cel" else _jq(c, place, name, text)
     for trigger in c.plan.on:
         if trigger.where is not None:
@@ -31,8 +34,12 @@ def check(c: Checking) -> Iterator[Problem]:
 
 def _cel(c: Checking, place: str, name: str, text: str) -> Iterator[Problem]:
     if text.startswith("${") and text.endswith("}"):
-        yield problem(c.span(place, name), "expression-syntax", f"`{name}` is an expression, so names stand without `${{…}}`",
-                      f"write `{text[2:-1]}`")  # fmt: skip
+        yield problem(
+            c.span(place, name),
+            "expression-syntax",
+            f"`{name}` is an expression, so names stand without `${{…}}`",
+            f"write `{text[2:-1]}`",
+        )
         return
     try:
         read = parse(text)
@@ -96,5 +103,8 @@ def _where(c: Checking, text: str) -> Iterator[Problem]:
             and name.root not in cel.TYPE_NAMES
             and name.root not in c.held
         ):
-            yield problem((start + name.start, start + name.start + len(name.root)) if end else (0, 0), "unknown-name",
-                          f"the `where` of a trigger sees `event`, and no `{name.root}`")  # fmt: skip
+            yield problem(
+                (start + name.start, start + name.start + len(name.root)) if end else (0, 0),
+                "unknown-name",
+                f"the `where` of a trigger sees `event`, and no `{name.root}`",
+            )

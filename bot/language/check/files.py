@@ -16,8 +16,12 @@ def check(c: Checking) -> Iterator[Problem]:
         if op.op not in ("read", "save") or not isinstance(path, str) or has_refs(path):
             continue
         if leads_out(path):
-            yield problem(c.span(place, "path"), "path-outside", f"`{path}` leads out of the sandbox",
-                          "paths are looked up in the job's folder, then in the workspace's")  # fmt: skip
+            yield problem(
+                c.span(place, "path"),
+                "path-outside",
+                f"`{path}` leads out of the sandbox",
+                "paths are looked up in the job's folder, then in the workspace's",
+            )
         elif op.op == "save" and (path.endswith("/") or not path.strip()):
             yield problem(c.span(place, "path"), "path-empty", f"`{path}` names a folder, not a file")
 

@@ -16,21 +16,31 @@ def check(c: Checking) -> Iterator[Problem]:
             wanted = c.input_type(name)
             found = types.from_value(declaration.default)
             if declaration.default is not None and types.disjoint(wanted, found):
-                yield problem(c.literal(name), "input-type",
-                              f"the default of `{name}` is {types.spell(found)}, not {types.spell(wanted)}")  # fmt: skip
+                yield problem(
+                    c.literal(name),
+                    "input-type",
+                    f"the default of `{name}` is {types.spell(found)}, not {types.spell(wanted)}",
+                )
     if c.given is None:
         return
     for name, declaration in declared.items():
         if name not in c.given:
             if not declaration.has_default:
                 said = f": {declaration.description}" if declaration.description else ""
-                yield problem(c.literal(name), "input-missing", f"the input `{name}` is not given{said}",
-                              "give it, or declare a default")  # fmt: skip
+                yield problem(
+                    c.literal(name),
+                    "input-missing",
+                    f"the input `{name}` is not given{said}",
+                    "give it, or declare a default",
+                )
             continue
         value, wanted = c.given[name], c.input_type(name)
         if types.disjoint(wanted, types.from_value(value)):
-            yield problem(c.literal(name), "input-type",
-                          f"the input `{name}` is {types.spell(wanted)}; given was {types.spell(types.from_value(value))}")  # fmt: skip
+            yield problem(
+                c.literal(name),
+                "input-type",
+                f"the input `{name}` is {types.spell(wanted)}; given was {types.spell(types.from_value(value))}",
+            )
     for name in c.given:
         if name not in declared:
             near = nearest(name, [n for n in declared if n not in c.given])

@@ -11,9 +11,28 @@ from bot.language.problems import Problem, did_you_mean, nearest
 from bot.language.scope import BRANCHES, FIXED, Use, rebinders
 
 JQ_WORDS = frozenset(
-    ["and", "as", "catch", "def", "elif", "else", "end", "foreach", "if", "import", "include", "label", "module", "or",
-     "reduce", "then", "try", "__loc__", "ENV"]
-)  # fmt: skip
+    [
+        "and",
+        "as",
+        "catch",
+        "def",
+        "elif",
+        "else",
+        "end",
+        "foreach",
+        "if",
+        "import",
+        "include",
+        "label",
+        "module",
+        "or",
+        "reduce",
+        "then",
+        "try",
+        "__loc__",
+        "ENV",
+    ]
+)
 """Words of jq that cannot be names."""
 
 _INSIDE = {
@@ -56,10 +75,11 @@ def _use(c: Checking, place: str, op: Op, use: Use) -> Problem | None:
         return None
     if binding.unseen:
         return problem(
-            c.use(place, use), "name-unseen",
+            c.use(place, use),
+            "name-unseen",
             f"`{use.name}` has no value inside its own `{_branch(c, place, use.name)}` until it is bound there",
             f"its record is `ops.{use.name}`",
-        )  # fmt: skip
+        )
     return _later(c, place, use) or _inner(c, place, use) or _unknown(c, place, use)
 
 
@@ -88,9 +108,12 @@ def _later(c: Checking, place: str, use: Use) -> Problem | None:
         start, end = c.ident(binder)
         line = c.line(binder)
         return problem(
-            c.use(place, use), "used-before-bound", f"`{use.name}` is used above the op that binds it",
-            f"move this op below line {line}" if line is not None else None, also=((start, end, "bound here"),),
-        )  # fmt: skip
+            c.use(place, use),
+            "used-before-bound",
+            f"`{use.name}` is used above the op that binds it",
+            f"move this op below line {line}" if line is not None else None,
+            also=((start, end, "bound here"),),
+        )
     return None
 
 
@@ -104,13 +127,18 @@ def _inner(c: Checking, place: str, use: Use) -> Problem | None:
         if owner is None:
             continue
         start, end = c.ident(binder)
-        value = f"what the `{c.spelt(owner.place)}` gives is `{owner.id}`" if owner.id else (
-            f"give the `{c.spelt(owner.place)}` an id and use that")  # fmt: skip
+        value = (
+            f"what the `{c.spelt(owner.place)}` gives is `{owner.id}`"
+            if owner.id
+            else (f"give the `{c.spelt(owner.place)}` an id and use that")
+        )
         return problem(
-            c.use(place, use), "name-unseen",
+            c.use(place, use),
+            "name-unseen",
             f"`{use.name}` is bound inside `{c.spelt(owner.place)}`{c.on_line(owner.place)} and not seen outside it",
-            value, also=((start, end, "bound here"),),
-        )  # fmt: skip
+            value,
+            also=((start, end, "bound here"),),
+        )
     if use.name in _INSIDE:
         return problem(c.use(place, use), "name-unseen", _INSIDE[use.name])
     return None
@@ -119,8 +147,12 @@ def _inner(c: Checking, place: str, use: Use) -> Problem | None:
 def _unknown(c: Checking, place: str, use: Use) -> Problem:
     span = c.use(place, use)
     if c.plan.sealed and (use.name in c.world.bindings or use.name == "customer"):
-        return problem(span, "unknown-name", f"a program with `inputs` does not see the job's `{use.name}`",
-                       "declare it under `inputs`")  # fmt: skip
+        return problem(
+            span,
+            "unknown-name",
+            f"a program with `inputs` does not see the job's `{use.name}`",
+            "declare it under `inputs`",
+        )
     near = nearest(use.name, _candidates(c, place, use))
     message = f"nothing above binds `{use.name}`"
     if not near:
@@ -176,8 +208,12 @@ def _after(c: Checking, place: str, use: Use) -> Iterator[Problem]:
     span = c.use(place, use)
     binding = c.scopes.resolve(place, name)
     if binding.unseen:
-        yield problem(span, "after-unknown", f"`{name}` has no value inside its own `{_branch(c, place, name)}`",
-                      f"write `{name}?` to follow it whatever became of it")  # fmt: skip
+        yield problem(
+            span,
+            "after-unknown",
+            f"`{name}` has no value inside its own `{_branch(c, place, name)}`",
+            f"write `{name}?` to follow it whatever became of it",
+        )
         return
     if binding.kind in ("input", "fixed", "item", "index", "last") or name in c.held:
         yield problem(span, "after-unknown", f"`after` follows an op; `{name}` is there from the start")
@@ -216,11 +252,19 @@ def _ids(c: Checking) -> Iterator[Problem]:
             continue
         span = c.ident(place)
         if op.id in FIXED:
-            yield problem(span, "id-reserved", f"`{op.id}` is a name that the language binds itself, so it is no id",
-                          f"call it something else, such as `my_{op.id}`")  # fmt: skip
+            yield problem(
+                span,
+                "id-reserved",
+                f"`{op.id}` is a name that the language binds itself, so it is no id",
+                f"call it something else, such as `my_{op.id}`",
+            )
         elif op.id in cel.RESERVED or op.id in JQ_WORDS:
-            yield problem(span, "id-reserved", f"`{op.id}` is a word of the expressions, so it is no id",
-                          f"call it something else, such as `{op.id}_`")  # fmt: skip
+            yield problem(
+                span,
+                "id-reserved",
+                f"`{op.id}` is a word of the expressions, so it is no id",
+                f"call it something else, such as `{op.id}_`",
+            )
         elif op.id in inputs:
             yield problem(span, "id-repeated", f"`{op.id}` is an input already, so it is no id")
         else:
@@ -237,8 +281,13 @@ def _repeated(c: Checking, place: str, op: Op) -> Iterator[Problem]:
         for position, places in scope.ids.get(op.id, ()):
             if position < at:
                 start, end = c.ident(places[0])
-                yield problem(c.ident(place), "id-repeated", f"`{op.id}` is an id already{c.on_line(places[0])}",
-                              "give one of the two another id", also=((start, end, "first here"),))  # fmt: skip
+                yield problem(
+                    c.ident(place),
+                    "id-repeated",
+                    f"`{op.id}` is an id already{c.on_line(places[0])}",
+                    "give one of the two another id",
+                    also=((start, end, "first here"),),
+                )
                 return
         if scope.branch and scope.owner is not None and scope.owner.id == op.id:
             return
@@ -255,10 +304,11 @@ def _rebound(c: Checking) -> Iterator[Problem]:
             if other.startswith((f"{place}.onMiss.", f"{place}.onError.")) and other not in allowed:
                 owner = _gatherer(c, other)
                 yield problem(
-                    c.ident(other), "rebound-in-a-map",
+                    c.ident(other),
+                    "rebound-in-a-map",
                     f"`{op.id}` cannot be bound again inside a `{owner}`: every item would bind its own",
                     f"bind `{op.id}` below the `{owner}`, from its value",
-                )  # fmt: skip
+                )
 
 
 def _gatherer(c: Checking, place: str) -> str:

@@ -86,8 +86,11 @@ def _effects(c: Checking, op: Op) -> Iterator[str]:
 
 def _to_customer(op: Op) -> bool:
     to = op.to if is_list(op.to) else [op.to]
-    return any(isinstance(t, str) and (t.startswith("$customer") or t.partition(":")[0] in ("line", "telegram", "slack", "web"))
-               for t in to)  # fmt: skip
+    return any(
+        isinstance(t, str)
+        and (t.startswith("$customer") or t.partition(":")[0] in ("line", "telegram", "slack", "web"))
+        for t in to
+    )
 
 
 def _who(c: Checking, op: Op) -> str:
@@ -124,10 +127,16 @@ def _early_windows(c: Checking) -> Iterator[Note]:
         ):
             continue
         called = above.id or "the ask above"
-        follow = f"; `after {above.id}` starts it then" if above.id and c.markdown(place) else (
-            f"; `after: \"{above.id}\"` starts it then" if above.id else "")  # fmt: skip
-        yield _note(c.name(place), "window-before-answer",
-                    f"the window starts at once, before {_who(c, above)} answers `{called}`{follow}")  # fmt: skip
+        follow = (
+            f"; `after {above.id}` starts it then"
+            if above.id and c.markdown(place)
+            else (f'; `after: "{above.id}"` starts it then' if above.id else "")
+        )
+        yield _note(
+            c.name(place),
+            "window-before-answer",
+            f"the window starts at once, before {_who(c, above)} answers `{called}`{follow}",
+        )
 
 
 def _unused(c: Checking) -> Iterator[Note]:
@@ -149,8 +158,11 @@ def _unused(c: Checking) -> Iterator[Note]:
 def _only_computes(op: Op, read_only: bool, tool: bool, agent: bool) -> bool:
     if tool:
         return read_only
-    return op.op in ("core.let", "core.transform", "glob", "list", "read", "lines", "chunk", "keep", "drop", "first",
-                     "count") or agent  # fmt: skip
+    return (
+        op.op
+        in ("core.let", "core.transform", "glob", "list", "read", "lines", "chunk", "keep", "drop", "first", "count")
+        or agent
+    )
 
 
 def _unhandled(c: Checking) -> Iterator[Note]:
@@ -168,8 +180,11 @@ def _unhandled(c: Checking) -> Iterator[Note]:
         values = [_bound(choice) for choice in choices]
         left = [v for v in values if isinstance(v, str) and v not in asked]
         if asked and not otherwise and left:
-            yield _note(c.ident(place), "choice-unhandled",
-                        f"nothing below asks for {_and([f'`{v}`' for v in left])} of `{op.id}`")  # fmt: skip
+            yield _note(
+                c.ident(place),
+                "choice-unhandled",
+                f"nothing below asks for {_and([f'`{v}`' for v in left])} of `{op.id}`",
+            )
 
 
 def _bound(choice: object) -> object:
@@ -225,8 +240,11 @@ def _streams(c: Checking) -> Iterator[Note]:
                 yield _note(span, "stream-silent", f"`{text}` has never sent anything")
             free = op.from_ is None and op.params.get("where") is None
             if free and stream.scope == "workspace" and not (c.world.customer or {}).get("id"):
-                yield _note(span, "anyone-settles", f"any event on `{text}` by anyone settles this: "
-                            "`from` or `where` would narrow it")  # fmt: skip
+                yield _note(
+                    span,
+                    "anyone-settles",
+                    f"any event on `{text}` by anyone settles this: `from` or `where` would narrow it",
+                )
 
 
 def _holidays(c: Checking) -> Iterator[Note]:

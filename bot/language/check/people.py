@@ -52,8 +52,14 @@ def _addressee(c: Checking, to: Written) -> Iterator[Problem]:
         return
     if found.kind == "person" and not found.known and not _customer(c, found.ref):
         near = addressees.near_emails(found.ref, c.world)
-        yield problem(span, "unknown-person", f"no person here has the address `{text}`", did_you_mean(near),
-                      near[0] if len(near) == 1 else None, fix_at=to.inner)  # fmt: skip
+        yield problem(
+            span,
+            "unknown-person",
+            f"no person here has the address `{text}`",
+            did_you_mean(near),
+            near[0] if len(near) == 1 else None,
+            fix_at=to.inner,
+        )
     elif found.kind == "conversation" and c.world.channels is not None:
         channel = found.ref.partition(":")[0]
         if not found.ref.startswith("#") and channel not in c.world.channels:
@@ -114,14 +120,22 @@ def _need(c: Checking, place: str, op: Op) -> Iterator[Problem]:
     for count, path in counts:
         if people is not None and isinstance(count, int) and not isinstance(count, bool) and count > people:
             one = "1 person" if people == 1 else f"{people} people"
-            yield problem(c.span(place, *path), "need-too-large", f"`need` asks for {count} answers, and {one} can give one",
-                          f"write `{people}`" if people else None)  # fmt: skip
+            yield problem(
+                c.span(place, *path),
+                "need-too-large",
+                f"`need` asks for {count} answers, and {one} can give one",
+                f"write `{people}`" if people else None,
+            )
     if is_record(need):
         labels = _labels(op.params.get("choices"))
         for choice in need:
             if labels is not None and str(choice) not in labels:
-                yield problem(c.span(place, "need"), "need-choice", f"`need` counts `{choice}`, which is no choice",
-                              did_you_mean(labels) if len(labels) <= 4 else None)  # fmt: skip
+                yield problem(
+                    c.span(place, "need"),
+                    "need-choice",
+                    f"`need` counts `{choice}`, which is no choice",
+                    did_you_mean(labels) if len(labels) <= 4 else None,
+                )
 
 
 def voices(c: Checking, to: Any) -> int | None:

@@ -25,12 +25,15 @@ def preflight(c: Checking) -> dict[str, Any]:
     return {
         "ops": len(c.scopes.ops),
         "addressees": _addressees(c),
-        "writes": [{"op": op.op, "path": place, "approver": approver(c, op, spec)}
-                   for place, op, spec in c.ops() if writes(op, spec)],
+        "writes": [
+            {"op": op.op, "path": place, "approver": approver(c, op, spec)}
+            for place, op, spec in c.ops()
+            if writes(op, spec)
+        ],
         "agent_calls": _total(c, _calls),
         "latest_end": latest_end(c),
         "deliveries": _total(c, _messages),
-    }  # fmt: skip
+    }
 
 
 def writes(op: Op, spec: OpSpec) -> bool:

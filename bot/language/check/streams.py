@@ -64,8 +64,12 @@ def _evidence(c: Checking, place: str, op: Op) -> Iterator[Problem]:
     if streams and "clock" not in streams and not any(has_refs(stream) for stream in streams):
         for field in ("at", "in"):
             if op.params.get(field) is not None:
-                yield problem(c.span(place, field), "clock-only", f"`{field}` goes with `clock`, not with `{streams[0]}`",
-                              "a window is written `within` or `by`")  # fmt: skip
+                yield problem(
+                    c.span(place, field),
+                    "clock-only",
+                    f"`{field}` goes with `clock`, not with `{streams[0]}`",
+                    "a window is written `within` or `by`",
+                )
 
 
 def _model(c: Checking, place: str, op: Op) -> Iterator[Problem]:
@@ -76,8 +80,14 @@ def _model(c: Checking, place: str, op: Op) -> Iterator[Problem]:
     mend = did_you_mean(near) or (
         f"models here: {', '.join(f'`{m}`' for m in c.world.models)}" if c.world.models else None
     )
-    yield problem(c.span(place, "name"), "unknown-model", f"no model here is called `{name}`", mend,
-                  near[0] if len(near) == 1 else None, fix_at=c.inner(place, "name"))  # fmt: skip
+    yield problem(
+        c.span(place, "name"),
+        "unknown-model",
+        f"no model here is called `{name}`",
+        mend,
+        near[0] if len(near) == 1 else None,
+        fix_at=c.inner(place, "name"),
+    )
 
 
 def _script(c: Checking, place: str, op: Op) -> Iterator[Problem]:
@@ -87,8 +97,14 @@ def _script(c: Checking, place: str, op: Op) -> Iterator[Problem]:
     saved = c.world.scripts.get(name)
     if saved is None:
         near = nearest(name, c.world.scripts)
-        yield problem(c.span(place, "script"), "unknown-script", f"no saved script is called `{name}`", did_you_mean(near),
-                      near[0] if len(near) == 1 else None, fix_at=c.inner(place, "script"))  # fmt: skip
+        yield problem(
+            c.span(place, "script"),
+            "unknown-script",
+            f"no saved script is called `{name}`",
+            did_you_mean(near),
+            near[0] if len(near) == 1 else None,
+            fix_at=c.inner(place, "script"),
+        )
         return
     if name == c.plan.name or (c.plan.name and reaches(c, name, c.plan.name)):
         yield problem(c.span(place, "script"), "script-circle", f"`{name}` calls `{c.plan.name}` in turn, in a circle")
@@ -120,8 +136,12 @@ def _inputs(c: Checking, place: str, op: Op, script: str, given: Mapping[str, An
         span = c.span(place, "inputs", key)
         if key not in known:
             near = nearest(key, known)
-            yield problem(span, "unknown-input", f"`{script}` has no input `{key}`",
-                          did_you_mean(near) or (f"it has {', '.join(f'`{k}`' for k in known)}" if known else None))  # fmt: skip
+            yield problem(
+                span,
+                "unknown-input",
+                f"`{script}` has no input `{key}`",
+                did_you_mean(near) or (f"it has {', '.join(f'`{k}`' for k in known)}" if known else None),
+            )
             continue
         wanted = input_type(known[key].type, known[key].of)
         found = types.from_value(value) if not has_refs(value) else _reference(c, place, key, value)

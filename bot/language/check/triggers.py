@@ -39,8 +39,12 @@ def _trigger(c: Checking, trigger: Trigger) -> Iterator[Problem]:
                 "write such as `0 9 * * mon-fri`: minute, hour, day, month, weekday",
             )
         if trigger.zone is not None and not _zone(trigger.zone):
-            yield problem(c.literal(trigger.zone), "unknown-zone", f"no time zone is called `{trigger.zone}`",
-                          "write such as `Europe/Berlin`")  # fmt: skip
+            yield problem(
+                c.literal(trigger.zone),
+                "unknown-zone",
+                f"no time zone is called `{trigger.zone}`",
+                "write such as `Europe/Berlin`",
+            )
     if trigger.event is not None:
         found = unknown_stream(c, trigger.event)
         if found is not None:
@@ -53,8 +57,13 @@ def _trigger(c: Checking, trigger: Trigger) -> Iterator[Problem]:
         if trigger.script == c.plan.name:
             yield problem(span, "script-circle", f"`{trigger.script}` would start itself whenever it ends")
         else:
-            yield problem(span, "unknown-script", f"no saved script is called `{trigger.script}`", did_you_mean(near),
-                          near[0] if len(near) == 1 and span[1] else None)  # fmt: skip
+            yield problem(
+                span,
+                "unknown-script",
+                f"no saved script is called `{trigger.script}`",
+                did_you_mean(near),
+                near[0] if len(near) == 1 and span[1] else None,
+            )
     if trigger.command is not None and not re.fullmatch(r"[\w-]+", trigger.command):
         yield problem(c.literal(trigger.command), "command-form", f"`{trigger.command}` is no single word")
     if trigger.where is not None and trigger.event is None:

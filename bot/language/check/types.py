@@ -18,9 +18,15 @@ from bot.language.scope import Use
 from bot.language.types import Type, is_list, is_record
 
 _FIELD_TYPES: Mapping[str, Type] = {
-    "text": types.TEXT, "number": types.NUMBER, "date": types.TIME, "time": types.TIME, "bool": types.BOOL,
-    "choice": types.ANY, "person": types.TEXT, "file": types.FILE,
-}  # fmt: skip
+    "text": types.TEXT,
+    "number": types.NUMBER,
+    "date": types.TIME,
+    "time": types.TIME,
+    "bool": types.BOOL,
+    "choice": types.ANY,
+    "person": types.TEXT,
+    "file": types.FILE,
+}
 _DELIVERED = types.Record((("delivered", types.List(types.TEXT)),))
 _WANTED = {"list": types.List(types.ANY), "text": types.TEXT, "number": types.NUMBER}
 _BOOLEANS = ("cond", "until", "where")
@@ -184,8 +190,13 @@ def _member_problem(c: Checking, place: str, span: Span, before: str, of: Type, 
     near = nearest(str(step), known) if isinstance(step, str) else []
     spelt = f"[{step}]" if isinstance(step, int) else f".{step}"
     what = f"`{before}` is {article(of)}" if not known else f"`{before}` has {', '.join(f'`{k}`' for k in known[:12])}"
-    return problem(span, "no-such-member", f"`{before}{spelt}` is not there: {what}", did_you_mean(near),
-                   near[0] if len(near) == 1 else None)  # fmt: skip
+    return problem(
+        span,
+        "no-such-member",
+        f"`{before}{spelt}` is not there: {what}",
+        did_you_mean(near),
+        near[0] if len(near) == 1 else None,
+    )
 
 
 def _expressions(c: Checking, op: Op, spec: OpSpec, *, late: bool) -> Iterator[Problem]:
@@ -254,8 +265,11 @@ def _never(span: Span, said: str, issue: types.Issue) -> Problem:
             mend = did_you_mean(near)
             fix = said.replace(one, near[0]) if near and said.count(one) == 1 else None
             return problem(span, "never-true", f"`{_short(said)}` is {always} true: it can be {listed}", mend, fix)
-    return problem(span, "never-true",
-                   f"`{_short(said)}` is {always} true: {article(issue.type)} and {article(issue.other)} are never equal")  # fmt: skip
+    return problem(
+        span,
+        "never-true",
+        f"`{_short(said)}` is {always} true: {article(issue.type)} and {article(issue.other)} are never equal",
+    )
 
 
 def _operand(c: Checking, op: Op, name: str, text: str, span: Span, issue: types.Issue) -> Problem:
@@ -263,12 +277,22 @@ def _operand(c: Checking, op: Op, name: str, text: str, span: Span, issue: types
     if issue.other == types.TEXT and issue.sign not in ("+", "-", "*", "/", "%", "<", "<=", ">", ">="):
         return problem(span, "type-mismatch", f"`{issue.sign}` needs text; `{_short(said)}` is {article(issue.type)}")
     kinds = {_kind(issue.type), _kind(issue.other)}
-    mend = "`string(…)` makes a text of a number" if kinds == {"text", "number"} and issue.sign == "+" else (
-        "`int(…)` reads a number from text" if kinds == {"text", "number"} else None)  # fmt: skip
-    what = "compares two of one kind" if issue.sign in ("<", "<=", ">", ">=") else (
-        "adds numbers or joins texts" if issue.sign == "+" else "calculates with numbers")  # fmt: skip
-    return problem(span, "type-mismatch",
-                   f"`{issue.sign}` {what}; here stand {article(issue.type)} and {article(issue.other)}", mend)  # fmt: skip
+    mend = (
+        "`string(…)` makes a text of a number"
+        if kinds == {"text", "number"} and issue.sign == "+"
+        else ("`int(…)` reads a number from text" if kinds == {"text", "number"} else None)
+    )
+    what = (
+        "compares two of one kind"
+        if issue.sign in ("<", "<=", ">", ">=")
+        else ("adds numbers or joins texts" if issue.sign == "+" else "calculates with numbers")
+    )
+    return problem(
+        span,
+        "type-mismatch",
+        f"`{issue.sign}` {what}; here stand {article(issue.type)} and {article(issue.other)}",
+        mend,
+    )
 
 
 def _expected(c: Checking, op: Op, spec: OpSpec) -> Iterator[Problem]:
@@ -295,15 +319,25 @@ def _expected(c: Checking, op: Op, spec: OpSpec) -> Iterator[Problem]:
             mend = f"did you mean `lines {path}` first?"
         elif word == "number" and _kind(found) == "list":
             mend = f"did you mean `count {path}` first?"
-        yield problem(c.use(op.place, ref) if len(ref.path) == 1 else span, "type-mismatch",
-                      f"{needs}; `{path}` is {article(found)}{where}", mend)  # fmt: skip
+        yield problem(
+            c.use(op.place, ref) if len(ref.path) == 1 else span,
+            "type-mismatch",
+            f"{needs}; `{path}` is {article(found)}{where}",
+            mend,
+        )
 
 
 def _whole(c: Checking, place: str, name: str, value: Any) -> Use | None:
     if not isinstance(value, str):
         return None
-    return next((u for u in c.scopes.uses(place)
-                 if u.field == name and not u.keys and u.how == "ref" and (u.start, u.end) == (0, len(value))), None)  # fmt: skip
+    return next(
+        (
+            u
+            for u in c.scopes.uses(place)
+            if u.field == name and not u.keys and u.how == "ref" and (u.start, u.end) == (0, len(value))
+        ),
+        None,
+    )
 
 
 def _bound_at(c: Checking, place: str, name: str) -> str:
@@ -326,8 +360,11 @@ def article(type_: Type) -> str:
             return f"a {word}"
         case types.Enum(values):
             shown = [f"`{v}`" for v in values[:4]]
-            return ("text" if all(isinstance(v, str) for v in values) else "one of " + ", ".join(shown)) if len(values) > 1 else (
-                f"the {_kind(type_)} {shown[0]}")  # fmt: skip
+            return (
+                ("text" if all(isinstance(v, str) for v in values) else "one of " + ", ".join(shown))
+                if len(values) > 1
+                else (f"the {_kind(type_)} {shown[0]}")
+            )
         case types.List():
             return "a list"
         case types.Record() | types.Event():
@@ -387,8 +424,11 @@ def _arguments(c: Checking, op: Op, spec: OpSpec) -> Iterator[Problem]:
         if use is None or types.disjoint(found := c.path_type(op.place, use), wanted) is False:
             continue
         name = str(where[-1] if where else "")
-        yield problem(c.span(op.place, *where), "argument-type",
-                      f"`{name}` of `{op.op}` is {types.spell(wanted)}; `{ref.text}` is {article(found)}")  # fmt: skip
+        yield problem(
+            c.span(op.place, *where),
+            "argument-type",
+            f"`{name}` of `{op.op}` is {types.spell(wanted)}; `{ref.text}` is {article(found)}",
+        )
 
 
 def _structural(fault: Any) -> bool:
@@ -399,15 +439,22 @@ def _argument(c: Checking, op: Op, spec: OpSpec, fault: Any, path: tuple[str | i
     kind = type(fault.kind).__name__
     of = f"`{op.op}`" if not path else f"`{'.'.join(map(str, path))}` of `{op.op}`"
     if kind == "Required":
-        yield problem(c.span(op.place, *path) if path else c.name(op.place), "argument-missing",
-                      f"{of} needs `{fault.kind.property}`")  # fmt: skip
+        yield problem(
+            c.span(op.place, *path) if path else c.name(op.place),
+            "argument-missing",
+            f"{of} needs `{fault.kind.property}`",
+        )
     elif kind in ("AdditionalProperties", "UnevaluatedProperties"):
         properties: Mapping[str, Any] = (_subschema(spec.schema or {}, path) or {}).get("properties", {})
         for key in fault.kind.unexpected:
             near = nearest(key, properties)
             listed = f"it takes {', '.join(f'`{k}`' for k in properties)}" if properties else "it takes none"
-            yield problem(_key_span(c, op.place, path, key), "unknown-argument", f"{of} takes no `{key}`",
-                          did_you_mean(near) or listed)  # fmt: skip
+            yield problem(
+                _key_span(c, op.place, path, key),
+                "unknown-argument",
+                f"{of} takes no `{key}`",
+                did_you_mean(near) or listed,
+            )
     else:
         wanted = _subschema(spec.schema or {}, path)
         said = types.spell(types.from_schema(wanted)) if kind == "Type" and wanted else ""

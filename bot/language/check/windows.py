@@ -26,8 +26,12 @@ def check(c: Checking) -> Iterator[Problem]:
 
 def _window(c: Checking, place: str, op: Op, spec: OpSpec) -> Iterator[Problem]:
     if op.within is not None and op.by is not None:
-        yield problem(c.span(place, "by"), "window-twice", f"`{c.spelt(place)}` has `within` and `by`; one window is enough",
-                      "keep one of the two")  # fmt: skip
+        yield problem(
+            c.span(place, "by"),
+            "window-twice",
+            f"`{c.spelt(place)}` has `within` and `by`; one window is enough",
+            "keep one of the two",
+        )
         return
     if op.within is None and op.by is None:
         if spec.window == "required" and not _timed(c, place, op):
@@ -52,8 +56,12 @@ def _timed(c: Checking, place: str, op: Op) -> bool:
 def _missing(c: Checking, place: str, op: Op) -> Problem:
     why = "its address would live forever" if op.op == "endpoint" else "it could wait forever"
     sample = "within 3d" if c.markdown(place) else 'within: "3d"'
-    return problem(c.name(place), "window-missing", f"`{c.spelt(place)}` has no `within`, so {why}",
-                   f"add a window, such as `{sample}`")  # fmt: skip
+    return problem(
+        c.name(place),
+        "window-missing",
+        f"`{c.spelt(place)}` has no `within`, so {why}",
+        f"add a window, such as `{sample}`",
+    )
 
 
 def _clock(c: Checking, place: str, op: Op) -> Iterator[Problem]:
@@ -63,8 +71,12 @@ def _clock(c: Checking, place: str, op: Op) -> Iterator[Problem]:
         return
     if at is None and in_ is None and "evidence" in op.params:
         sample = "in: 20m" if c.markdown(place) else 'in: "20m"'
-        yield problem(c.name(place), "clock-without-time", "`clock` needs `at` or `in`: when should it strike?",
-                      f"add such as `{sample}`")  # fmt: skip
+        yield problem(
+            c.name(place),
+            "clock-without-time",
+            "`clock` needs `at` or `in`: when should it strike?",
+            f"add such as `{sample}`",
+        )
     elif at is not None and in_ is not None:
         yield problem(
             c.span(place, "in"), "clock-twice", "`clock` has `at` and `in`; one moment is enough", "keep one of the two"
