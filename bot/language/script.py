@@ -149,7 +149,7 @@ def _merged(found: Read, checking: Checking) -> list[Problem]:
         spans = sorted((p.start, p.end) for p in told)
         starts = [start for start, _ in spans]
         reach = list(accumulate((end for _, end in spans), max))
-        # The spans that begin before a problem's end come first; one overlaps it if the farthest reaches past its start.
+        # Of the spans that begin before a problem ends, one overlaps it if the farthest reaches past its start.
         further = [p for p in further if not ((at := bisect_left(starts, p.end)) and reach[at - 1] > p.start)]
     return _once([*told, *further], placed=True)
 
