@@ -36,6 +36,9 @@ def launch(turn: Turn, row: OpRow) -> None:
             idempotent=spec.idempotent or spec.read_only,
             timeout_s=spec.timeout.total_seconds(),
         )
+    elif spec.channel is not None:
+        params = row.data["params"]
+        turn.deliver(row, "send", params["to"], {"messages": params["messages"]}, opens=True)
     else:
         turn.call(row, "file", {"op": row.op, "params": row.data["params"], "job": turn.run.job})
 

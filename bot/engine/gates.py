@@ -17,7 +17,11 @@ DOUBT_CHOICES = [{"label": c, "value": c} for c in ("happened", "retry", "skip")
 
 def approver(turn: Turn, row: OpRow) -> str | bool | None:
     """Who approves this op by policy: a role or an email, None for nobody named, False where no approval is due."""
-    return approver_of(turn.index.catalog, turn.world, row.op, row.data.get("outside", False))
+    found = approver_of(turn.index.catalog, turn.world, row.op, row.data.get("outside", False))
+    if found is False and turn.world.policy.approve is None and turn.run.data.get("author"):
+        # What an agent wrote sends nothing to customers by itself.
+        return None if turn.index.spec(row.op).channel is not None else False
+    return found
 
 
 def approver_of(catalog: Any, world: Any, op: str, outside: bool = False) -> str | bool | None:

@@ -321,9 +321,20 @@ def say_start(turn: Turn, row: OpRow) -> None:
 
 
 def send_start(turn: Turn, row: OpRow) -> None:
-    op = turn.plan_op(row)
+    from bot.engine import gates
+
+    if "params" not in row.data:
+        row.data["params"] = _message(turn, row)
+    row.data["to"] = [["conversation", row.data["params"]["to"]]]
+    turn.set_own(row, True)
+    if not gates.gate(turn, row, row.data["params"]):
+        calls.launch(turn, row)
+
+
+def _message(turn: Turn, row: OpRow) -> dict[str, Any]:
+    """Whom a send goes to, and its messages with every button as `{label, value}`."""
     channel = turn.index.spec(row.op).channel
-    to = scope.filled(turn, row, op.to)
+    to = scope.filled(turn, row, turn.plan_op(row).to)
     if not isinstance(to, str) or not to.startswith(f"{channel}:"):
         raise OpError(f"`to` must be a {channel} conversation such as `{channel}:…`; it is `{text(to)}`")
     messages = plain(_list("messages", _params(turn, row)["messages"]))
@@ -333,9 +344,7 @@ def send_start(turn: Turn, row: OpRow) -> None:
             message["buttons"] = [
                 b if isinstance(b, dict) else {"label": text(b), "value": b} for b in _list("buttons", buttons)
             ]
-    row.data["to"] = [["conversation", to]]
-    turn.set_own(row, True)
-    turn.deliver(row, "send", to, {"messages": messages}, opens=True)
+    return {"to": to, "messages": messages}
 
 
 def endpoint_start(turn: Turn, row: OpRow) -> None:

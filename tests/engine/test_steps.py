@@ -622,3 +622,11 @@ def test_the_same_answer_twice_gets_the_same_reply() -> None:
         d.answer("go", "yes", by=by)
     assert [r.text for r in d.replies] == ["Your answer `yes` is in."] * 5
     assert len(d.value("go")) == 2
+
+
+def test_a_send_that_policy_gates_goes_out_when_it_is_approved() -> None:
+    send = {"op": "line_send", "id": "s", "to": "line:U1", "messages": [{"type": "text", "text": "hello"}]}
+    d = drive(send, world=gated("line_send"))
+    assert (d.state("s"), d.said("send")) == ("gated", [])
+    d.answer("s", "approve")
+    assert (d.state("s"), [c.to for c in d.cards if c.kind == "send"]) == ("done", ["line:U1"])
