@@ -9,7 +9,6 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
-from sqlalchemy.dialects import postgresql, sqlite
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICRO = timedelta(microseconds=1)
@@ -80,7 +79,7 @@ class Statement:
         if known is None:
             build = self._build
             if not isinstance(build, sa.sql.ClauseElement):
-                build = build(sqlite.insert if tx.sqlite else postgresql.insert)
+                build = build(_insert(tx.sqlite))
             done = build.compile(dialect=tx.connection.dialect, compile_kwargs={"render_postcompile": True})
             known = _written_out(str(done), done.params or {}, tx.sqlite)
             if tx.sqlite:
@@ -104,6 +103,17 @@ class Statement:
             tx.cursor.execute(self.text(tx), rows[0])
         elif rows:
             tx.cursor.executemany(self.text(tx), rows)
+
+
+def _insert(on_sqlite: bool) -> Any:
+    """The dialect's own `insert`; the other dialect is not imported for it."""
+    if on_sqlite:
+        from sqlalchemy.dialects.sqlite import insert
+
+        return insert
+    from sqlalchemy.dialects.postgresql import insert as insert_postgres
+
+    return insert_postgres
 
 
 def _written_out(text: str, values: Mapping[str, Any], on_sqlite: bool) -> str:

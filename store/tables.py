@@ -15,7 +15,6 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
-from sqlalchemy.dialects import postgresql
 
 metadata = MetaData(
     naming_convention={
@@ -43,7 +42,7 @@ def _table(name: str, *columns: Column | Index | UniqueConstraint, key: tuple[st
 
 PATHS = frozenset({"path", "region", "owner", "place"})
 """Columns that are compared as bytes, whatever language the database speaks: a path's prefix is a range."""
-Path = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+Path = Text().with_variant(Text(collation="C"), "postgresql")
 
 
 def _text(name: str, *, null: bool = True) -> Column:
