@@ -143,29 +143,14 @@ op = _table(
     key=("run", "path"),
 )
 """Plan and record of one op. `ix_op_region` walks a region in written order."""
-Index(
-    "ix_op_planned",
-    op.c.ws,
-    op.c.run,
-    op.c.place,
-    sqlite_where=text("state = 'planned'"),
-    postgresql_where=text("state = 'planned'"),
-)
-Index(
-    "ix_op_ident",
-    op.c.ws,
-    op.c.run,
-    op.c.ident,
-    sqlite_where=text("ident is not null"),
-    postgresql_where=text("ident is not null"),
-)
+Index("ix_op_planned", op.c.ws, op.c.run, op.c.place, sqlite_where=text("state = 'planned'"))
+Index("ix_op_ident", op.c.ws, op.c.run, op.c.ident, sqlite_where=text("ident is not null"))
 Index(
     "ix_op_pending",
     op.c.ws,
     op.c.run,
     op.c.path,
     sqlite_where=text("state in ('running','waiting','gated','uncertain')"),
-    postgresql_where=text("state in ('running','waiting','gated','uncertain')"),
 )
 
 timer = _table(
@@ -209,7 +194,7 @@ event = Table(
     Index("ix_event_sender", "ws", "stream", "sender", "at"),
 )
 """The inbox: unique by the sender's id. `routed`: it has become facts of the runs it passes."""
-Index("ix_event_unrouted", event.c.seq, sqlite_where=text("routed = 0"), postgresql_where=text("routed = 0"))
+Index("ix_event_unrouted", event.c.seq, sqlite_where=text("routed = 0"))
 Index("ix_event_at", event.c.ws, event.c.stream, event.c.at)
 
 taken = _table(
@@ -245,32 +230,10 @@ delivery = Table(
 )
 """The outbox of messages and cards: `queued`, `sent` (marked before the socket is touched), `delivered`, `failed`.
 `outcome`: what a card has turned into; `shown` 0 while the platform does not show that yet."""
-Index(
-    "ix_delivery_queued",
-    delivery.c.seq,
-    sqlite_where=text("state in ('queued','sent')"),
-    postgresql_where=text("state in ('queued','sent')"),
-)
-Index(
-    "ix_delivery_token",
-    delivery.c.token,
-    unique=True,
-    sqlite_where=text("token is not null"),
-    postgresql_where=text("token is not null"),
-)
-Index(
-    "ix_delivery_stale",
-    delivery.c.seq,
-    sqlite_where=text("outcome is not null and shown = 0"),
-    postgresql_where=text("outcome is not null and shown = 0"),
-)
-Index(
-    "ix_delivery_open",
-    delivery.c.ws,
-    delivery.c.to,
-    sqlite_where=text("token is not null and outcome is null"),
-    postgresql_where=text("token is not null and outcome is null"),
-)
+Index("ix_delivery_queued", delivery.c.seq, sqlite_where=text("state in ('queued','sent')"))
+Index("ix_delivery_token", delivery.c.token, unique=True, sqlite_where=text("token is not null"))
+Index("ix_delivery_stale", delivery.c.seq, sqlite_where=text("outcome is not null and shown = 0"))
+Index("ix_delivery_open", delivery.c.ws, delivery.c.to, sqlite_where=text("token is not null and outcome is null"))
 
 call = _table(
     "call",
@@ -290,13 +253,7 @@ call = _table(
     key=("run", "path", "attempt", "kind", "n"),
 )
 """The outbox of work: `queued`, `sent` (by `holder`), `done`, `dropped`."""
-Index(
-    "ix_call_open",
-    call.c.ws,
-    call.c.at,
-    sqlite_where=text("state in ('queued','sent')"),
-    postgresql_where=text("state in ('queued','sent')"),
-)
+Index("ix_call_open", call.c.ws, call.c.at, sqlite_where=text("state in ('queued','sent')"))
 
 endpoint = Table(
     "endpoint",
@@ -439,3 +396,14 @@ lease = _table(
 
 setting = _table("setting", _text("name", null=False), _text("value"), key=("name",))
 """The secret key where none is configured, and the like."""
+
+
+def complete() -> MetaData:
+    """The tables with what only PostgreSQL must be told: naming its options imports its dialect, which costs a start
+    on SQLite a tenth of a second. For migrations."""
+    for table in metadata.tables.values():
+        for index in table.indexes:
+            where = index.dialect_kwargs.get("sqlite_where")
+            if where is not None:
+                index.dialect_kwargs["postgresql_where"] = where
+    return metadata

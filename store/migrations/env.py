@@ -3,7 +3,7 @@
 from alembic import context
 
 from store.dialect import engine_for
-from store.tables import metadata
+from store.tables import complete
 
 
 def run() -> None:
@@ -11,7 +11,7 @@ def run() -> None:
     engine = engine_for(url)
     with engine.connect() as connection:
         context.configure(
-            connection=connection, target_metadata=metadata, render_as_batch=True, transaction_per_migration=True
+            connection=connection, target_metadata=complete(), render_as_batch=True, transaction_per_migration=True
         )
         with context.begin_transaction():
             context.run_migrations()

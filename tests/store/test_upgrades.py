@@ -7,7 +7,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from store.dialect import engine_for
-from store.tables import metadata
+from store.tables import complete
 from store.transaction import alembic_config, check, upgrade
 
 
@@ -16,7 +16,7 @@ def test_upgraded_tables_are_those_of_the_code(url: str) -> None:
     engine = engine_for(url)
     with engine.connect() as connection:
         context = MigrationContext.configure(connection)
-        found = [d for d in compare_metadata(context, metadata) if not _partial(d)]
+        found = [d for d in compare_metadata(context, complete()) if not _partial(d)]
     engine.dispose()
     assert found == []
 
