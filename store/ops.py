@@ -9,7 +9,6 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.domain.changes import CancelledUnder
-from bot.domain.ids import below
 from bot.domain.record import OpRow, RegionRow
 from bot.domain.values import dump, load
 from store import values
@@ -59,7 +58,13 @@ _READY = Statement(
 )
 _ACTIVE = Statement(sa.select(*_OP).where(*_MINE, *_WRITTEN, sa.or_(op.c.own == 1, op.c.hot > 0)).order_by(op.c.rank))
 _PLANNED_AT = Statement(
-    sa.select(*_OP).where(*_MINE, op.c.place == b("place"), op.c.state == sa.literal_column("'planned'"))
+    sa.select(*_OP).where(
+        *_MINE,
+        op.c.place == b("place"),
+        op.c.state == sa.literal_column("'planned'"),
+        op.c.path >= b("from_"),
+        op.c.path < b("to_"),
+    )
 )
 _BY_IDENT = Statement(sa.select(*_OP).where(*_MINE, op.c.ident == b("ident"), op.c.ident.is_not(None)))
 _PENDING = Statement(
@@ -145,8 +150,9 @@ class StoredRows:
         return (self._op(got) for got in _ACTIVE.all(self.tx, {**self._mine, "region": region}))
 
     def planned_at(self, place: str, top: str) -> list[OpRow]:
-        got = [self._op(row) for row in _PLANNED_AT.all(self.tx, {**self._mine, "place": place})]
-        return [row for row in got if below(row.path, top)]
+        # What stands below a region begins with its path and a dot; `/` is the character behind the dot.
+        within = {"from_": top + ".", "to_": top + "/"} if top else {"from_": "", "to_": "~"}
+        return [self._op(got) for got in _PLANNED_AT.all(self.tx, {**self._mine, "place": place, **within})]
 
     def regions_of(self, owner: str, *, hot: bool = False, still_open: bool = False) -> list[RegionRow]:
         if not owner:

@@ -143,7 +143,7 @@ op = _table(
     key=("run", "path"),
 )
 """Plan and record of one op. `ix_op_region` walks a region in written order."""
-Index("ix_op_planned", op.c.ws, op.c.run, op.c.place, sqlite_where=text("state = 'planned'"))
+Index("ix_op_planned", op.c.ws, op.c.run, op.c.place, op.c.path, sqlite_where=text("state = 'planned'"))
 Index("ix_op_ident", op.c.ws, op.c.run, op.c.ident, sqlite_where=text("ident is not null"))
 Index(
     "ix_op_pending",

@@ -24,6 +24,14 @@ class Refused(Exception):
     """The edit cannot stand; the message says why, and what is so now."""
 
 
+class NotTheirs(Refused):
+    """Somebody else may do this."""
+
+
+EDITS_KEPT = 20
+"""Replies to edits that a run keeps, for those that come again."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
     """One kind of edit. `key`: what it is recognised by. `apply` changes rows or gives the edited plan; it returns
@@ -41,7 +49,19 @@ PENDING = frozenset({"planned", "waiting"})
 
 
 def edited(turn: Turn, fact: Edited) -> None:
-    """Applies one edit, whole or not at all, and records it with author and reason."""
+    """Applies one edit, whole or not at all, and records it with author and reason. An edit of the same id again
+    changes nothing and gets the reply it had."""
+    told = turn.run.data.get("edits", {})
+    if fact.id is not None and fact.id in told:
+        turn.reply(fact.by, told[fact.id], accepted=True)
+        return
+    _apply(turn, fact)
+    reply = turn.step.replies[-1]
+    if fact.id is not None and reply.accepted:
+        turn.run.data["edits"] = dict([*told.items(), (fact.id, reply.text)][-EDITS_KEPT:])
+
+
+def _apply(turn: Turn, fact: Edited) -> None:
     edit = dict(fact.edit)
     kept = turn.snapshot()
     try:
@@ -62,7 +82,7 @@ def edited(turn: Turn, fact: Edited) -> None:
             turn.touch(row)
     except (Refused, OpError) as why:
         turn.restore(kept)
-        turn.reply(fact.by, f"Not done: {why}. Nothing changed.", status=409)
+        turn.reply(fact.by, f"Not done: {why}. Nothing changed.", status=403 if isinstance(why, NotTheirs) else 409)
         return
     _record(turn, fact, row.path, kind.name, before, after)
     turn.reply(
@@ -100,7 +120,7 @@ def _allowed(turn: Turn, row: OpRow, kind: Edit, by: str) -> None:
         return
     if kind.addressee and row.data.get("to") and by.casefold() in [v.casefold() for v in asks.voters(turn, row)]:
         return
-    raise Refused(f"only {words.called(turn.run.owner, turn.world)}, who started the run, can do this")
+    raise NotTheirs(f"only {words.called(turn.run.owner, turn.world)}, who started the run, can do this")
 
 
 def _stands(turn: Turn, row: OpRow) -> str:
@@ -343,7 +363,7 @@ def _run_edit(turn: Turn, fact: Edited, what: str) -> None:
     run = turn.run
     owner = fact.by.casefold() == run.owner.casefold() or fact.by in turn.world.policy.admins
     if not owner:
-        raise Refused(f"only {words.called(run.owner, turn.world)}, who started the run, can do this")
+        raise NotTheirs(f"only {words.called(run.owner, turn.world)}, who started the run, can do this")
     before = run.state
     match what:
         case "cancel" if run.ended is None:
@@ -401,7 +421,9 @@ def _plan_op(turn: Turn, row: OpRow, op: Op) -> None:
 
 
 def _check(turn: Turn, plan: Plan) -> None:
-    problems = check_plan(plan, turn.index.catalog, turn.world, {n: type_of(v) for n, v in turn.run.names.items()})
+    problems = check_plan(
+        plan, turn.index.catalog, replace(turn.world, now=turn.now), {n: type_of(v) for n, v in turn.run.names.items()}
+    )
     if problems:
         raise Refused("; ".join(p.message for p in problems))
 

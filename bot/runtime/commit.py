@@ -67,6 +67,8 @@ class Outcome:
     step: Step | None = None
     where: Mapping[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     changed: bool = False
+    missing: bool = False
+    """There is no such run."""
     also: list[Outcome] = field(default_factory=list)
     """What else the fact moved, in the same transaction: other runs, deliveries of the room."""
     orphans: list[str] = field(default_factory=list)
@@ -86,7 +88,7 @@ def take(tx: Transaction, site: Site, run_id: str, fact: Fact) -> Outcome:
     """Applies one fact to one run. A fact that changes nothing writes nothing."""
     run = runs.lock(tx, run_id)
     if run is None:
-        return Outcome(run=run_id)
+        return Outcome(run=run_id, missing=True)
     return _apply(tx, site, run, fact)
 
 

@@ -183,7 +183,7 @@ class Desk:
             return take(tx, self.site, run_id, fact)
 
         outcome = await self.committer.write(write)
-        if outcome is None or not outcome.replies:
+        if outcome is None or outcome.missing:
             return Said(text=f"There is no question `{op}` in this run.", accepted=False, status=404)
         return _said(outcome)
 
@@ -198,15 +198,23 @@ class Desk:
         return await self._act(row["run"], fact, who)
 
     async def edit(
-        self, run_id: str, edit: Mapping[str, Any], *, by: str, why: str | None = None, rev: int | None = None
+        self,
+        run_id: str,
+        edit: Mapping[str, Any],
+        *,
+        by: str,
+        why: str | None = None,
+        rev: int | None = None,
+        ident: str | None = None,
     ) -> Said:
-        """One edit of section 10 of the language."""
-        fact = Edited(at=self.clock.now(), by=by, edit=normalise(dict(edit)), why=why, rev=rev)
+        """One edit of section 10 of the language. `ident`: the sender's own id of it, so that a repeat changes nothing
+        and gets the same reply."""
+        fact = Edited(at=self.clock.now(), by=by, edit=normalise(dict(edit)), why=why, rev=rev, id=ident)
         return await self._act(run_id, fact, by)
 
     async def _act(self, run_id: str, fact: Fact, who: str) -> Said:
         outcome = await self.committer.fact(run_id, fact)
-        if not outcome.replies:
+        if outcome.missing:
             return Said(text="There is no such run.", accepted=False, status=404)
         return _said(outcome)
 
@@ -412,6 +420,8 @@ class Listeners:
 
 
 def _said(outcome: Outcome) -> Said:
+    if not outcome.replies:
+        return Said(text="", accepted=False, status=422)
     reply = outcome.replies[-1]
     return Said(text=reply.text, accepted=reply.accepted, status=reply.status)
 

@@ -278,7 +278,7 @@ def upgrade() -> None:
         )
         batch_op.create_index(
             "ix_op_planned",
-            ["ws", "run", "place"],
+            ["ws", "run", "place", "path"],
             unique=False,
             sqlite_where=sa.text("state = 'planned'"),
             postgresql_where=sa.text("state = 'planned'"),
