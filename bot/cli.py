@@ -1,35 +1,19 @@
-"""The command line. What it needs is imported where it is used, so that `check` and `rehearse` start at once."""
+"""The command line. What a command needs is imported where it is used, so that `check` and `rehearse` start at once."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
-import typer
+import click
 
 from bot.domain.errors import Misconfigured, WaitonError
 from bot.exits import FINE, REFUSED, SURROUNDINGS
 
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    help="Runs scripts in team chat: asks people, waits for evidence, keeps the plan and the record as one list.",
-)
-people_app = typer.Typer(no_args_is_help=False, help="Who is here.")
-token_app = typer.Typer(help="Bearer tokens of the API.")
-db_app = typer.Typer(help="The database.")
-app.add_typer(people_app, name="people")
-app.add_typer(token_app, name="token")
-app.add_typer(db_app, name="db")
-
-File = Annotated[str, typer.Argument(help="A file, or - for standard input.")]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object.")]
-As = Annotated[str | None, typer.Option("--as", help="Act as this person (an email; default: the first).")]
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def main() -> None:
@@ -38,12 +22,16 @@ def main() -> None:
     if debug:
         sys.argv.remove("--debug")
     try:
-        app()
+        app(standalone_mode=False)
+    except click.exceptions.Exit as end:
+        raise SystemExit(end.exit_code) from None
+    except click.ClickException as fault:
+        _fail(fault.format_message(), debug, REFUSED)
     except Misconfigured as fault:
         _fail(str(fault), debug, SURROUNDINGS)
     except WaitonError as fault:
         _fail(str(fault), debug, REFUSED)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, click.Abort):
         raise SystemExit(130) from None
     except Exception as fault:
         if debug:
@@ -66,6 +54,13 @@ def _fail(text: str, debug: bool, code: int) -> NoReturn:
     raise SystemExit(code)
 
 
+def _go(work: Coroutine[Any, Any, int]) -> NoReturn:
+    """Runs a command's work and ends with its status."""
+    import asyncio
+
+    raise SystemExit(asyncio.run(work))
+
+
 def _text(file: str) -> bytes:
     if file == "-":
         return sys.stdin.buffer.read()
@@ -79,81 +74,92 @@ def _print(found: Any) -> None:
     print(json.dumps(found, ensure_ascii=False, indent=1, default=str))
 
 
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def as_json(command: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="One JSON object.")(command)
+
+
+def acting(command: F) -> F:
+    return click.option("--as", "as_", metavar="EMAIL", help="Act as this person (default: the first).")(command)
+
+
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.pass_context
+def app(context: click.Context) -> None:
+    """Runs scripts in team chat: asks people, waits for evidence, keeps the plan and the record as one list.
+
+    With no command it serves."""
+    if context.invoked_subcommand is None:
+        context.invoke(serve, demo=False, role="all")
+
+
 # --- scripts --------------------------------------------------------------------------------------------------------
 @app.command()
-def check(file: File, as_json: Json = False) -> None:
-    """Says every problem of a script, or its pre-flight card. Nothing starts."""
+@click.argument("file")
+@as_json
+def check(file: str, as_json: bool) -> None:
+    """Says every problem of a script, or its pre-flight card. Nothing starts. FILE may be - for standard input."""
+    from bot.language.script import examine
     from bot.offline import surroundings
+    from bot.rehearse.lines import preflight_card, timed
 
     catalog, world = surroundings()
-    from bot.language.script import examine
-
     seen = examine(_text(file), catalog, world, starting=False)
     if as_json:
-        from bot.rehearse.lines import timed
-
-        _print(
-            {"refused": seen.reports()}
-            if seen.refused
-            else {"preflight": timed(dict(seen.preflight), world), "notes": [note.message for note in seen.notes]}
-        )
+        right = {"preflight": timed(dict(seen.preflight), world), "notes": [note.message for note in seen.notes]}
+        _print({"refused": seen.reports()} if seen.refused else right)
     elif seen.refused:
         print(seen.rendered(), file=sys.stderr)
     else:
-        from bot.rehearse.lines import preflight_card
-
         print(preflight_card(seen, world))
     raise SystemExit(REFUSED if seen.refused else FINE)
 
 
 @app.command()
-def show(
-    target: Annotated[str, typer.Argument(help="A script's file, - or a run's id.")],
-    as_: Annotated[str, typer.Option("--as", help="markdown, json, card or mermaid")] = "",
-) -> None:
+@click.argument("target", metavar="FILE|RUN")
+@click.option("--as", "as_", type=click.Choice(["markdown", "json", "card", "mermaid"]), help="How it is printed.")
+def show(target: str, as_: str | None) -> None:
     """Prints a script from either surface as the other, or a run as it stands."""
     if target != "-" and not Path(target).exists():
         from bot.terminal import show_run
 
-        raise SystemExit(asyncio.run(show_run(target, as_ or "card")))
-    from bot.offline import surroundings
+        _go(show_run(target, as_ or "card"))
+    from bot.offline import read_script
+    from bot.rehearse.lines import printed
 
-    catalog, world = surroundings()
-    from bot.language.read import read
-
-    got = read(_text(target), catalog)
+    got, catalog, world = read_script(_text(target))
     if got.plan is None or got.problems:
         print(got.source.render(got.problems), file=sys.stderr)
         raise SystemExit(REFUSED)
-    from bot.rehearse.lines import printed
-
     print(printed(got, as_ or ("json" if got.surface == "markdown" else "markdown"), catalog, world))
 
 
 @app.command()
-def rehearse(
-    file: File,
-    scenario: Annotated[Path | None, typer.Option(help="What the world does, as YAML.")] = None,
-    as_json: Json = False,
-    branches: Annotated[bool, typer.Option("--branches", help="Walk every branch, one line an outcome.")] = False,
-    coverage: Annotated[bool, typer.Option("--coverage", help="List what the scenario did not reach.")] = False,
-) -> None:
+@click.argument("file")
+@click.option("--scenario", metavar="FILE", help="What the world does, as YAML.")
+@as_json
+@click.option("--branches", is_flag=True, help="Walk every branch, one line an outcome.")
+@click.option("--coverage", is_flag=True, help="List what the scenario did not reach.")
+def rehearse(file: str, scenario: str | None, as_json: bool, branches: bool, coverage: bool) -> None:
     """Runs a script in virtual time, with the world of a scenario. Nothing is sent."""
+    import asyncio
+
     from bot.rehearse.rehearse import covered, walked
     from bot.rehearse.rehearse import rehearse as play
     from bot.rehearse.scenario import WrongScenario, load
 
     try:
-        told = load(scenario.read_text(encoding="utf-8") if scenario else "")
+        told = load(Path(scenario).read_text(encoding="utf-8") if scenario else "")
     except (OSError, UnicodeDecodeError) as fault:
         raise WrongScenario(f"{scenario} does not read: {fault}") from None
-    text = _text(file)
-    if branches:
-        code, found = asyncio.run(walked(text, told))
-    elif coverage:
-        code, found = asyncio.run(covered(text, told))
-    else:
-        code, found = asyncio.run(play(text, told))
+    how = walked if branches else covered if coverage else play
+    code, found = asyncio.run(how(_text(file), told))
     if as_json:
         print(json.dumps(found, ensure_ascii=False, indent=1))
     else:
@@ -164,90 +170,92 @@ def rehearse(
 
 
 @app.command()
-def run(
-    file: File,
-    given: Annotated[list[str] | None, typer.Option("--input", help="An input, as name=value.")] = None,
-    as_: As = None,
-    detach: Annotated[bool, typer.Option("--detach", help="Hand it to the server and return.")] = False,
-) -> None:
+@click.argument("file")
+@click.option("--input", "given", multiple=True, metavar="NAME=VALUE", help="An input of the script.")
+@acting
+@click.option("--detach", is_flag=True, help="Hand it to the server and return.")
+def run(file: str, given: tuple[str, ...], as_: str | None, detach: bool) -> None:
     """Runs a script here: asks put to you are asked at the prompt. Ctrl-C leaves it waiting."""
     from bot.terminal import run_here
 
     inputs: dict[str, Any] = {}
-    for pair in given or []:
+    for pair in given:
         name, equals, value = pair.partition("=")
         if not equals:
             raise WaitonError(f"`--input {pair}` is no name=value")
         inputs[name] = _value(value)
-    raise SystemExit(asyncio.run(run_here(_text(file), inputs, as_, detach=detach)))
+    _go(run_here(_text(file), inputs, as_, detach=detach))
 
 
 @app.command()
-def resume(run_id: Annotated[str, typer.Argument(metavar="RUN")], as_: As = None) -> None:
+@click.argument("run_id", metavar="RUN")
+@acting
+def resume(run_id: str, as_: str | None) -> None:
     """Goes on with a run at this terminal."""
     from bot.terminal import resume_here
 
-    raise SystemExit(asyncio.run(resume_here(run_id, as_)))
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+    _go(resume_here(run_id, as_))
 
 
 # --- what is there --------------------------------------------------------------------------------------------------
 @app.command()
+@click.argument("verb", required=False, type=click.Choice(["cancel", "pause", "resume", "retry"]))
+@click.argument("run_id", metavar="[RUN]", required=False)
+@click.option("--state", type=click.Choice(["waiting", "paused", "done", "failed", "cancelled"]))
+@acting
+@click.option("--why", help="The reason, for the record.")
+@as_json
 def runs(
-    verb: Annotated[str | None, typer.Argument(help="cancel, pause, resume or retry")] = None,
-    run_id: Annotated[str | None, typer.Argument(metavar="RUN")] = None,
-    state: Annotated[str | None, typer.Option(help="waiting, paused, done, failed, cancelled")] = None,
-    as_: As = None,
-    why: Annotated[str | None, typer.Option(help="The reason, for the record.")] = None,
-    as_json: Json = False,
+    verb: str | None, run_id: str | None, state: str | None, as_: str | None, why: str | None, as_json: bool
 ) -> None:
     """Lists runs, the newest first; `runs cancel RUN` and the like act on one."""
     from bot import terminal
 
     if verb is not None:
-        if verb not in ("cancel", "pause", "resume", "retry") or run_id is None:
-            raise WaitonError("write `waiton runs cancel RUN` (or pause, resume, retry)")
-        raise SystemExit(asyncio.run(terminal.edit_run(run_id, {"run": verb}, as_, why)))
-    raise SystemExit(asyncio.run(terminal.list_runs(state, as_json)))
+        if run_id is None:
+            raise WaitonError(f"write `waiton runs {verb} RUN`")
+        _go(terminal.edit_run(run_id, {"run": verb}, as_, why))
+    _go(terminal.list_runs(state, as_json))
 
 
 @app.command()
-def inbox(as_: As = None, as_json: Json = False) -> None:
+@acting
+@as_json
+def inbox(as_: str | None, as_json: bool) -> None:
     """What waits on you, oldest first."""
     from bot.terminal import list_inbox
 
-    raise SystemExit(asyncio.run(list_inbox(as_, as_json)))
+    _go(list_inbox(as_, as_json))
 
 
 @app.command()
-def answer(
-    run_id: Annotated[str, typer.Argument(metavar="RUN")],
-    op: Annotated[str, typer.Argument(help="The ask's id or path.")],
-    value: Annotated[str, typer.Argument(help="A choice, a text, or a form as JSON.")],
-    reason: Annotated[str | None, typer.Option(help="A comment with the answer.")] = None,
-    as_: As = None,
-) -> None:
-    """Answers an ask, an approval or a doubt."""
+@click.argument("run_id", metavar="RUN")
+@click.argument("op")
+@click.argument("value")
+@click.option("--reason", help="A comment with the answer.")
+@acting
+def answer(run_id: str, op: str, value: str, reason: str | None, as_: str | None) -> None:
+    """Answers an ask, an approval or a doubt. OP is an id or a path; VALUE a choice, a text, or a form as JSON."""
     from bot.terminal import answer_run
 
-    given = _value(value) if value.startswith("{") else value
-    raise SystemExit(asyncio.run(answer_run(run_id, op, given, reason, as_)))
+    _go(answer_run(run_id, op, _value(value) if value.startswith("{") else value, reason, as_))
 
 
 @app.command()
-def tools(as_json: Json = False) -> None:
+@as_json
+def tools(as_json: bool) -> None:
     """The tools that scripts can call."""
     from bot.offline import surroundings
 
     catalog, _ = surroundings()
     found = [
-        {"name": s.name, "summary": s.summary, "read_only": s.read_only, "idempotent": s.idempotent, "input": s.schema}
+        {
+            "name": s.name,
+            "summary": s.summary,
+            "read_only": s.read_only,
+            "idempotent": s.idempotent,
+            "input": s.schema,
+        }
         for s in catalog.ops.values()
         if s.tool
     ]
@@ -258,92 +266,99 @@ def tools(as_json: Json = False) -> None:
         print(f"{tool['name']:<24} {tool['summary']} {marks}".rstrip())
 
 
-@people_app.callback(invoke_without_command=True)
-def list_people(context: typer.Context, as_json: Json = False) -> None:
+@app.group(invoke_without_command=True)
+@click.pass_context
+@as_json
+def people(context: click.Context, as_json: bool) -> None:
     """Lists the people; sub-verbs change them."""
     if context.invoked_subcommand is None:
-        from bot.terminal import list_people as listed
+        from bot.terminal import list_people
 
-        raise SystemExit(asyncio.run(listed(as_json)))
+        _go(list_people(as_json))
 
 
-@people_app.command("add")
-def add_person(
-    email: str,
-    name: Annotated[str | None, typer.Option()] = None,
-    timezone: Annotated[str | None, typer.Option()] = None,
-    role: Annotated[list[str] | None, typer.Option(help="A role they hold.")] = None,
-) -> None:
+@people.command("add")
+@click.argument("email")
+@click.option("--name")
+@click.option("--timezone")
+@click.option("--role", multiple=True, help="A role they hold.")
+def add_person(email: str, name: str | None, timezone: str | None, role: tuple[str, ...]) -> None:
     """Adds a person, or changes their name, zone and roles."""
     from bot.terminal import add_person as added
 
-    raise SystemExit(asyncio.run(added(email, name, timezone, role or [])))
+    _go(added(email, name, timezone, list(role)))
 
 
-@people_app.command("remove")
+@people.command("remove")
+@click.argument("email")
 def remove_person(email: str) -> None:
     """Removes a person; what they did stays on record."""
     from bot.terminal import remove_person as removed
 
-    raise SystemExit(asyncio.run(removed(email)))
+    _go(removed(email))
 
 
 @app.command()
+@click.argument("email")
 def login(email: str) -> None:
     """Prints a link that logs this person in: once, within 15 minutes."""
     from bot.terminal import login_link
 
-    raise SystemExit(asyncio.run(login_link(email)))
+    _go(login_link(email))
 
 
-@token_app.command("create")
-def create_token(
-    email: str,
-    name: Annotated[str | None, typer.Option()] = None,
-    days: Annotated[int | None, typer.Option(help="It ends after so many days.")] = None,
-) -> None:
+@app.group()
+def token() -> None:
+    """Bearer tokens of the API."""
+
+
+@token.command("create")
+@click.argument("email")
+@click.option("--name")
+@click.option("--days", type=click.IntRange(min=1), help="It ends after so many days.")
+def create_token(email: str, name: str | None, days: int | None) -> None:
     """Makes a bearer token for the API; it is shown once, alone on the last line."""
     from bot.terminal import make_token
 
-    raise SystemExit(asyncio.run(make_token(email, name, days)))
+    _go(make_token(email, name, days))
 
 
 # --- operations -----------------------------------------------------------------------------------------------------
 @app.command()
-def serve(
-    demo: Annotated[
-        bool, typer.Option("--demo", help="Write the example workspace's settings if there are none.")
-    ] = False,
-    role: Annotated[str, typer.Option(help="web, worker or all")] = "all",
-) -> None:
+@click.option("--demo", is_flag=True, help="Write the example workspace's settings if there are none.")
+@click.option("--role", type=click.Choice(["web", "worker", "all"]), default="all", show_default=True)
+def serve(demo: bool, role: str) -> None:
     """Runs the web room and the workers in one process. The same as `waiton` alone."""
     from bot.server.serve import serve as run_server
 
-    if role not in ("web", "worker", "all"):
-        raise WaitonError(f"there is no role `{role}`; write web, worker or all")
     raise SystemExit(run_server(demo=demo, role=role))
 
 
 @app.command()
-def doctor(as_json: Json = False) -> None:
+@as_json
+def doctor(as_json: bool) -> None:
     """Checks settings, database, files, sandbox and clock, and says what to do about each fault."""
     from bot.doctor import examine_all
 
-    raise SystemExit(asyncio.run(examine_all(as_json)))
+    _go(examine_all(as_json))
 
 
-@db_app.command("upgrade")
+@app.group()
+def db() -> None:
+    """The database."""
+
+
+@db.command("upgrade")
 def upgrade_db() -> None:
     """Brings the database to this release's tables."""
     from bot.config import load
     from store.transaction import upgrade
 
-    settings = load()
-    upgrade(settings.database)
+    upgrade(load().database)
     print("the database has this release's tables")
 
 
-@db_app.command("check")
+@db.command("check")
 def check_db() -> None:
     """Says whether the database has this release's tables."""
     from bot.config import load
@@ -353,13 +368,6 @@ def check_db() -> None:
     if found is not None:
         _fail(f"the database has {found}; run `waiton db upgrade`", False, SURROUNDINGS)
     print("the database has this release's tables")
-
-
-@app.callback(invoke_without_command=True)
-def alone(context: typer.Context) -> None:
-    """With no command: the server."""
-    if context.invoked_subcommand is None:
-        serve(demo=False, role="all")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bot.config import Settings, load
-from bot.domain.catalog import Catalog, Person, World
+from bot.domain.catalog import Catalog, OpSpec, Person, World
+from bot.language.read import Read, read
 from bot.ops.specs import catalog
 
 
@@ -42,6 +43,18 @@ def surroundings() -> tuple[Catalog, World]:
 
         return catalog(configured_tools(settings).specs), world
     return catalog(), world
+
+
+def read_script(text: bytes) -> tuple[Read, Catalog, World]:
+    """A script as it reads here; ops that are unknown here count as tools, so that it can be printed anywhere."""
+    catalog, world = surroundings()
+    got = read(text, catalog)
+    unknown = {got.source.text[p.start : p.end] for p in got.problems if p.code == "unknown-op"}
+    if unknown:
+        more = {name: OpSpec(name=name, summary="", kind="effect", shape=name, tool=True) for name in unknown}
+        catalog = Catalog(ops={**catalog.ops, **more})
+        got = read(text, catalog)
+    return got, catalog, world
 
 
 def _now() -> datetime:
