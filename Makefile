@@ -12,7 +12,7 @@ run: setup
 setup:
 	@command -v uv >/dev/null 2>&1 || test -x .tools/bin/uv || \
 	  (python3 -m venv .tools && .tools/bin/pip install --quiet --disable-pip-version-check uv)
-	@$(UV) sync --frozen --quiet
+	@$(UV) sync --frozen --quiet --compile-bytecode
 
 # Format, lint, types, imports, quick tests: under a minute.
 check: setup

@@ -6,20 +6,20 @@ import asyncio
 import secrets
 import threading
 import time
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
 
 from bot.config import Settings
 from bot.domain.catalog import World
-from bot.domain.changes import Delivery
+from bot.domain.changes import Delivery, Timer
 from bot.domain.facts import Continued, Fact, Overdue
 from bot.ops.builtin import catalog
 from bot.people import directory
-from bot.runtime.clock import Clock, SystemClock, Waker
+from bot.runtime.clock import Clock, SystemClock
 from bot.runtime.commit import Outcome, Site, take
-from bot.runtime.committer import Committer
+from bot.runtime.committer import Committer, database_away
 from bot.runtime.desk import Desk, Listeners
 from bot.runtime.files import FolderFiles
 from bot.runtime.inbox import Inbox
@@ -29,6 +29,7 @@ from bot.runtime.performer import Performer
 from bot.runtime.sandbox import Sandbox
 from bot.runtime.toolbox import configured_tools
 from bot.runtime.tools import Tools
+from bot.runtime.waker import Waker
 from store import leases, people, runs, waits
 from store.dialect import Transaction
 from store.transaction import Database, upgrade
@@ -38,6 +39,8 @@ POLL_S = 1.0
 """How often a process looks for what others have written; no faster when idle."""
 DUE_AT_ONCE = 100
 """Due rows that one sweep takes to a commit."""
+FAULTY_AGAIN = timedelta(minutes=5)
+"""Until a run that broke inside is offered its due row again."""
 
 
 class Product:
@@ -120,6 +123,8 @@ class Product:
                     renewed = time.monotonic()
                     now = self.clock.now()
                     await self.committer.write(lambda tx, now=now: leases.renew(tx, self.holder, now + LASTS))
+                    # Whoever died on another machine says nothing: its lease runs out, and its work is taken up here.
+                    await self.performer.look()
                 word = await self.committer.read(leases.nudged)
                 if word != seen:
                     seen = word
@@ -203,7 +208,7 @@ class Product:
         await self.committer.write(write)
 
     async def _go_on(self, run_id: str) -> None:
-        await self.committer.fact(run_id, Continued(at=self.clock.now()))
+        await self.committer.insist(lambda tx: take(tx, self.site, run_id, Continued(at=self.clock.now())))
 
     async def _cancel(self, run_id: str) -> None:
         row = await self.committer.read(runs.get, run_id)
@@ -252,11 +257,20 @@ def _overdue(tx: Transaction, site: Site, due: list[tuple[str, str, str, datetim
     outcomes: list[Outcome] = []
     for run_id, path, kind, at in due:
         fact: Fact = Overdue(at=now, path=path, kind=kind, due=at)
-        outcome = take(tx, site, run_id, fact)
+        tx.savepoint("one")
+        try:
+            outcome = take(tx, site, run_id, fact)
+        except Exception as fault:
+            if database_away(fault):
+                raise
+            # One run that cannot go on must not stop the clock of all the others.
+            tx.rollback_to("one")
+            log.exception("a run could not take what is due", run=run_id, path=path)
+            waits.put(tx, run_id, [Timer(path=path, kind=kind, due=now + FAULTY_AGAIN)], [], [], [])
+            continue
+        tx.release("one")
         if not outcome.changed:
             # Nothing waits for it any more: the row goes, or the sweep would find it for ever.
-            from bot.domain.changes import Timer
-
             waits.put(tx, run_id, [Timer(path=path, kind=kind, due=None)], [], [], [])
         outcomes.append(outcome)
     return outcomes

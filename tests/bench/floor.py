@@ -37,11 +37,17 @@ def settle_rate(folder: Path, count: int = 2000) -> float:
     for n in range(count):
         connection.execute("begin immediate")
         connection.execute("select rev, state from run where id = ?", (n,)).fetchone()
-        connection.execute("update op set state = 'done', value = '\"approve\"', ended = 7 where run = ? and path = '1'", (n,))
+        connection.execute(
+            "update op set state = 'done', value = '\"approve\"', ended = 7 where run = ? and path = '1'", (n,)
+        )
         connection.execute("delete from wait where run = ? and path = '1'", (n,))
         connection.execute("update op set state = 'done', ended = 7 where run = ? and path = '2'", (n,))
-        connection.execute("insert into history values (?, 1, 7, 'answered', '{\"by\":\"ana@acme.de\",\"answer\":\"approve\"}')", (n,))
-        connection.execute("insert into delivery (run, path, card, state) values (?, '2', '{\"text\":\"approve\"}', 'queued')", (n,))
+        connection.execute(
+            'insert into history values (?, 1, 7, \'answered\', \'{"by":"ana@acme.de","answer":"approve"}\')', (n,)
+        )
+        connection.execute(
+            "insert into delivery (run, path, card, state) values (?, '2', '{\"text\":\"approve\"}', 'queued')", (n,)
+        )
         connection.execute("update run set rev = rev + 1 where id = ?", (n,))
         connection.execute("commit")
     took = time.perf_counter() - start
