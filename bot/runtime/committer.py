@@ -7,15 +7,25 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+import structlog
+
 from bot.domain.facts import Fact
 from bot.runtime.commit import Outcome, Site, take
 from store.dialect import Transaction
 from store.transaction import Database
 
+log = structlog.get_logger()
 T = TypeVar("T")
 Work = Callable[[Transaction], Any]
 BATCH = 64
 """Pieces of work that share one commit at most."""
+DATABASE_PAUSE_S = 1.0
+"""Between attempts to write what must not be lost while the database is away."""
+
+
+def database_away(fault: Exception) -> bool:
+    """Whether a write failed because the database could not be reached or was busy."""
+    return type(fault).__name__ in ("OperationalError", "InterfaceError", "AdminShutdown", "TimeoutError")
 
 
 class Committer:
@@ -49,6 +59,17 @@ class Committer:
         self._waiting.put_nowait((work, future))
         return await future
 
+    async def insist(self, work: Callable[[Transaction], T]) -> T:
+        """Writes, however long the database is away: what has happened outside must not be lost."""
+        while True:
+            try:
+                return await self.write(work)
+            except Exception as fault:
+                if not database_away(fault):
+                    raise
+                log.warning("database away, trying again", fault=str(fault))
+                await asyncio.sleep(DATABASE_PAUSE_S)
+
     async def fact(self, run_id: str, fact: Fact) -> Outcome:
         return await self.write(lambda tx: take(tx, self.site, run_id, fact))
 
@@ -78,7 +99,10 @@ class Committer:
                 else:
                     future.set_result(result)
             if outcomes:
-                self._after(outcomes)
+                try:
+                    self._after(outcomes)
+                except Exception:  # it is committed; without this loop nothing would ever be again
+                    log.exception("what follows a commit failed")
 
     def _commit(self, works: Sequence[Work]) -> list[Any]:
         if len(works) == 1:

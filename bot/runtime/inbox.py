@@ -6,16 +6,19 @@ import asyncio
 from datetime import datetime
 from typing import Any
 
+import structlog
+
 from bot.domain.facts import Arrived
 from bot.domain.values import normalise
 from bot.runtime.clock import Clock
 from bot.runtime.commit import Outcome, take
-from bot.runtime.committer import Committer
+from bot.runtime.committer import Committer, database_away
 from bot.runtime.performer import passes_by
 from bot.runtime.sandbox import Sandbox
 from store import inbox, waits
 from store.dialect import Transaction
 
+log = structlog.get_logger()
 Passes = dict[str, dict[str, bool | str]]
 
 
@@ -54,8 +57,8 @@ class Inbox:
             return new, []
 
         new, _ = await self.committer.write(write)
-        if new:
-            await self.route_all()
+        # Also for a repeat: the first time may have been cut off between storing and routing.
+        await self.route_all()
         return new
 
     async def route_all(self) -> None:
@@ -84,7 +87,17 @@ class Inbox:
             r for r, _ in waits.waiting_for(tx, event["stream"], event["from"], event["conversation"])
         ):
             fact = Arrived(at=at, stream=event["stream"], event=event, passes=passes.get(run_id, {}))
-            outcomes.append(take(tx, self.committer.site, run_id, fact))
+            tx.savepoint("one")
+            try:
+                outcomes.append(take(tx, self.committer.site, run_id, fact))
+            except Exception as fault:
+                if database_away(fault):
+                    raise
+                # One run that cannot go on must not keep the event from the others, nor what comes after it.
+                tx.rollback_to("one")
+                log.exception("a run could not take an event", run=run_id, received=event["id"])
+            else:
+                tx.release("one")
         if not any(o.where for o in outcomes):
             inbox.routed(tx, [number])
         return outcomes

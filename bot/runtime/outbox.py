@@ -84,7 +84,7 @@ class Outbox:
         name, conversation = found
         channel = self.channels[name]
         for attempt in range(TRIES):
-            await self.committer.write(lambda tx: outbox.mark_sent(tx, row["seq"], name, conversation))
+            await self.committer.insist(lambda tx: outbox.mark_sent(tx, row["seq"], name, conversation))
             answer = await channel.send(row, conversation)
             if isinstance(answer, Sent):
                 await self._report(row, ref=answer.ref)
@@ -114,7 +114,7 @@ class Outbox:
             )
             return [take(tx, self.committer.site, row["run"], fact)]
 
-        await self.committer.write(write)
+        await self.committer.insist(write)
         self._seen.discard(row["seq"])
 
     async def _settle(self, row: dict[str, Any]) -> None:

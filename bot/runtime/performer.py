@@ -18,7 +18,7 @@ from bot.domain.values import plain
 from bot.runtime import files as filing
 from bot.runtime.clock import Clock
 from bot.runtime.commit import Outcome, accept, take
-from bot.runtime.committer import Committer
+from bot.runtime.committer import DATABASE_PAUSE_S, Committer, database_away
 from bot.runtime.leases import lives, run_lease
 from bot.runtime.report import input_names
 from bot.runtime.sandbox import Sandbox
@@ -29,8 +29,6 @@ from store.dialect import Transaction
 log = structlog.get_logger()
 AT_ONCE = 64
 """Tools and files at work at the same time."""
-DATABASE_PAUSE_S = 1.0
-"""Between attempts to write a result while the database is away."""
 
 Work = dict[str, Any]
 
@@ -59,6 +57,7 @@ class Performer:
         self.tools = tools
         self.files = files
         self._gate = asyncio.Semaphore(AT_ONCE)
+        self._ending = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._busy: set[tuple[Any, ...]] = set()
         self._kinds: dict[str, Callable[[Work], Awaitable[Any]]] = {
@@ -91,7 +90,9 @@ class Performer:
                 self._spawn(work)
 
     async def stop(self) -> None:
-        """Waits for what is at work, a moment at most; the rest is taken up by the next process."""
+        """Waits for what is at work, a moment at most, and begins nothing more: what is queued is the next process's,
+        while a write that is cut off would be a doubt."""
+        self._ending = True
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=5)
         for task in list(self._tasks):
@@ -119,7 +120,7 @@ class Performer:
 
     def _spawn(self, work: Work) -> None:
         key = _key(work)
-        if key in self._busy:
+        if self._ending or key in self._busy:
             return
         self._busy.add(key)
         task = asyncio.create_task(self._do(work))
@@ -130,13 +131,14 @@ class Performer:
         try:
             if work["kind"] in self._kinds:
                 async with self._gate:
-                    await self._perform(work)
+                    if not self._ending:
+                        await self._perform(work)
             elif work["kind"] == "early":
                 await self._early(work)
             elif work["kind"] == "run":
-                await self._run(work)
+                await self.committer.insist(lambda tx: self._run(tx, work))
             elif work["kind"] == "stop-run":
-                await self._stop_run(work)
+                await self.committer.insist(lambda tx: self._stop_run(tx, work))
             else:
                 await self._report(work, error="no agent is configured")
         except asyncio.CancelledError:
@@ -146,7 +148,7 @@ class Performer:
             await self._report(work, error="it broke inside; the log has more")
 
     async def _perform(self, work: Work) -> None:
-        if not work["idempotent"] and not await self._safely(
+        if not work["idempotent"] and not await self.committer.insist(
             lambda tx: outbox.call_sent(tx, work, self.clock.now(), self.holder)
         ):
             return
@@ -177,70 +179,68 @@ class Performer:
 
     async def _early(self, work: Work) -> None:
         for ident in work["body"]["events"]:
-            event = await self.committer.read(inbox.get, ident)
-            if event is not None:
-                await arrive(self.committer, self.sandbox, work["run"], event, only=work["path"])
+            while True:
+                try:
+                    event = await self.committer.read(inbox.get, ident)
+                    if event is not None:
+                        await arrive(self.committer, self.sandbox, work["run"], event, only=work["path"])
+                    break
+                except Exception as fault:  # an event offered twice is offered once
+                    if not database_away(fault):
+                        raise
+                    await asyncio.sleep(DATABASE_PAUSE_S)
         await self._report(work)
 
-    async def _run(self, work: Work) -> None:
+    def _run(self, tx: Transaction, work: Work) -> list[Outcome]:
         """Starts a saved script as a run of its own; its end comes back with its own commit."""
+        now = self.clock.now()
+        parent = runs.get(tx, work["run"])
+        assert parent is not None
+        saved = scripts.get(tx, work["body"]["script"])
+        outbox.call_done(tx, work, now)
+        if saved is None:
+            return [
+                take(
+                    tx,
+                    self.committer.site,
+                    work["run"],
+                    result(work, now, error=f"there is no saved script `{work['body']['script']}`"),
+                )
+            ]
+        child = "r_" + digest(f"{work['run']} {work['path']} {work['attempt']}")[:14]
+        if runs.get(tx, child) is not None:
+            return []
+        plan = self.committer.site.index(tx, saved["plan"]).plan
+        names = input_names(plan, work["body"]["inputs"])
+        if plan.inputs is None:
+            names = {**history.bindings(tx, parent.job), **names}
+        row = RunRow(
+            id=child,
+            job=parent.job,
+            owner=parent.owner,
+            plan=saved["plan"],
+            created=now,
+            names=names,
+            customer=parent.customer,
+            parent=f"{work['run']} {work['path']}",
+            data={
+                "script": saved["name"],
+                "version": saved["version"],
+                "depth": work["body"]["depth"],
+                "attempt": work["attempt"],
+            },
+        )
+        told = take(tx, self.committer.site, work["run"], result(work, now, child=child))
+        return [told, accept(tx, self.committer.site, row, plan)]
 
-        def start(tx: Transaction) -> list[Outcome]:
-            now = self.clock.now()
-            parent = runs.get(tx, work["run"])
-            assert parent is not None
-            saved = scripts.get(tx, work["body"]["script"])
-            outbox.call_done(tx, work, now)
-            if saved is None:
-                return [
-                    take(
-                        tx,
-                        self.committer.site,
-                        work["run"],
-                        result(work, now, error=f"there is no saved script `{work['body']['script']}`"),
-                    )
-                ]
-            child = "r_" + digest(f"{work['run']} {work['path']} {work['attempt']}")[:14]
-            if runs.get(tx, child) is not None:
-                return []
-            plan = self.committer.site.index(tx, saved["plan"]).plan
-            names = input_names(plan, work["body"]["inputs"])
-            if plan.inputs is None:
-                names = {**history.bindings(tx, parent.job), **names}
-            row = RunRow(
-                id=child,
-                job=parent.job,
-                owner=parent.owner,
-                plan=saved["plan"],
-                created=now,
-                names=names,
-                customer=parent.customer,
-                parent=f"{work['run']} {work['path']}",
-                data={
-                    "script": saved["name"],
-                    "version": saved["version"],
-                    "depth": work["body"]["depth"],
-                    "attempt": work["attempt"],
-                },
-            )
-            told = take(tx, self.committer.site, work["run"], result(work, now, child=child))
-            return [told, accept(tx, self.committer.site, row, plan)]
-
-        await self._safely(start)
-
-    async def _stop_run(self, work: Work) -> None:
-        def stop(tx: Transaction) -> list[Outcome]:
-            outbox.call_done(tx, work, self.clock.now())
-            child = work["body"].get("run")
-            row = runs.get(tx, child) if child else None
-            if row is None or row.ended is not None:
-                return []
-            fact = Edited(
-                at=self.clock.now(), by=row.owner, edit={"run": "cancel"}, why="the run that started it went on"
-            )
-            return [take(tx, self.committer.site, row.id, fact)]
-
-        await self._safely(stop)
+    def _stop_run(self, tx: Transaction, work: Work) -> list[Outcome]:
+        outbox.call_done(tx, work, self.clock.now())
+        child = work["body"].get("run")
+        row = runs.get(tx, child) if child else None
+        if row is None or row.ended is not None:
+            return []
+        fact = Edited(at=self.clock.now(), by=row.owner, edit={"run": "cancel"}, why="the run that started it went on")
+        return [take(tx, self.committer.site, row.id, fact)]
 
     async def _report(self, work: Work, *, value: Any = None, error: str | None = None, lost: bool = False) -> None:
         def write(tx: Transaction) -> list[Outcome]:
@@ -248,27 +248,11 @@ class Performer:
             outbox.call_done(tx, work, now)
             return [take(tx, self.committer.site, work["run"], result(work, now, value=value, error=error, lost=lost))]
 
-        await self._safely(write)
-
-    async def _safely(self, write: Callable[[Transaction], Any]) -> Any:
-        """Writes, however long the database is away: a result that came must not be lost."""
-        while True:
-            try:
-                return await self.committer.write(write)
-            except Exception as fault:
-                if not database_away(fault):
-                    raise
-                log.warning("database away, trying again", fault=str(fault))
-                await asyncio.sleep(DATABASE_PAUSE_S)
+        await self.committer.insist(write)
 
 
 def _key(work: Work) -> tuple[Any, ...]:
     return (work["run"], work["path"], work["attempt"], work["kind"], work["n"])
-
-
-def database_away(fault: Exception) -> bool:
-    """Whether a write failed because the database could not be reached or was busy."""
-    return type(fault).__name__ in ("OperationalError", "InterfaceError", "AdminShutdown", "TimeoutError")
 
 
 def result(

@@ -6,7 +6,6 @@ import asyncio
 import os
 import random
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -29,17 +28,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(120 + 12 * KILLS)]
 
 @pytest.fixture
 def outside() -> Iterator[Outside]:
+    """Slow now and then, and now and then its answer never comes."""
     found = Outside(SEED)
     yield found
     found.close()
-
-
-@pytest.fixture
-def served(tmp_path: Path, outside: Outside) -> Iterator[Served]:
-    found = Served(tmp_path, outside.url)
-    found.make_tokens()
-    yield found
-    found.kill()
 
 
 def test_killed_at_random_moments_nothing_acknowledged_is_lost_and_nothing_is_done_twice(
@@ -106,4 +98,3 @@ def _records(served: Served) -> dict[str, dict[str, Any]]:
             if not page["next"]:
                 return found
             cursor = page["next"]
-
