@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
 
 from store.dialect import Transaction, engine_for
 
@@ -77,7 +78,7 @@ def _standing(url: str) -> str | None:
     try:
         with engine.execution_options(sqlite_begin="deferred").connect() as connection:
             return connection.execute(sa.text("select version_num from alembic_version")).scalar()
-    except sa.exc.DBAPIError:
+    except DBAPIError:
         return None
     finally:
         engine.dispose()

@@ -145,6 +145,7 @@ async def test_a_run_that_broke_inside_stops_nobody_elses_clock_and_events(tmp_p
         with capture_logs() as said:
             assert await one.desk.event("camera.line_2", {"n": 1}, ident="a")
             assert [await state(one, run) for run in whole] == ["done", "done"]
+            one.clock.move(seconds=1)
             late = await started(one, script)
             one.clock.move(hours=2)
             await one.sweep()
