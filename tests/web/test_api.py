@@ -72,7 +72,7 @@ async def test_an_answer_settles_once_and_a_repeat_gets_the_same_again(site: Sit
     again = await ana.post(f"/api/runs/{run}/ops/1/answer", json={"with": "approve"})
     assert first.status_code == again.status_code == 200 and first.json() == again.json()
     other = await ana.post(where, json={"with": "decline"})
-    assert other.status_code == 409 and "Ana answered `approve` at" in other.json()["text"]
+    assert other.status_code == 409 and "answered `approve` at" in other.json()["text"]
     assert (await ana.post(f"/api/runs/{run}/ops/nothing/answer", json={"with": "x"})).status_code == 404
     assert (await ana.post("/api/runs/none/ops/scope/answer", json={"with": "x"})).status_code == 404
 
