@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -154,34 +154,7 @@ def _covered(found: Mapping[str, Any]) -> str:
 
 def transcript(found: Mapping[str, Any]) -> str:
     """What happened, in order of time, then the ops as they stand."""
-    lines: list[tuple[datetime, int, str]] = []
-
-    def add(at: str, said: str) -> None:
-        lines.append((datetime.fromisoformat(at), len(lines), said))
-
-    for one in found["deliveries"]:
-        if one["kind"] == "status":
-            add(one["at"], f"         … {one['text']}")
-            continue
-        said = " / ".join(part for part in (one["title"], one["text"]) if part).replace("\n", " · ")
-        buttons = f"  [{'] ['.join(one['buttons'])}]" if one["buttons"] else ""
-        add(one["at"], f"{one['kind']:<8} → {one['to']}: {said}{buttons}")
-    for one in found["calls"]:
-        again = f", attempt {one['attempt']}" if one["attempt"] > 1 else ""
-        add(one["at"], f"call     {one['tool']} {text(one['params'])}{again}")
-    for one in found["agent_calls"]:
-        reply = one["reply"] if one["error"] is None else f"({one['error']})"
-        at = f"[{one['index']}]" if one["index"] is not None else ""
-        add(one["at"], f"agent    {one['op']}{at}: {reply}")
-    for one in found["edits"]:
-        add(
-            one["at"],
-            f"edit     {one['op'] or 'the run'} {one['what']} by {one['by']}"
-            + (f": {one['why']}" if one["why"] else ""),
-        )
-    for one in found["replies"]:
-        add(one["at"], f"reply    → {one['to']}: {one['text']}")
-    lines.sort(key=lambda entry: (entry[0], entry[1]))
+    lines = sorted(_events(found), key=lambda line: line[:2])
     out: list[str] = []
     day = ""
     for at, _, said in lines:
@@ -208,3 +181,30 @@ def transcript(found: Mapping[str, Any]) -> str:
         out.append(f"held: {held}")
     out.append(f"the run is {found['state']}" + (f": {found['error']}" if found.get("error") else ""))
     return "\n".join(out)
+
+
+def _events(found: Mapping[str, Any]) -> Iterator[tuple[datetime, int, str]]:
+    """What happened: when, in which order at one instant, in words."""
+    for one in found["edits"]:
+        why = f": {one['why']}" if one["why"] else ""
+        yield _line(one, f"edit     {one['op'] or 'the run'} {one['what']} by {one['by']}{why}")
+    for one in found["replies"]:
+        yield _line(one, f"reply    → {one['to']}: {one['text']}")
+    for one in found["calls"]:
+        again = f", attempt {one['attempt']}" if one["attempt"] > 1 else ""
+        yield _line(one, f"call     {one['tool']} {text(one['params'])}{again}")
+    for one in found["agent_calls"]:
+        reply = one["reply"] if one["error"] is None else f"({one['error']})"
+        at = f"[{one['index']}]" if one["index"] is not None else ""
+        yield _line(one, f"agent    {one['op']}{at}: {reply}")
+    for one in found["deliveries"]:
+        if one["kind"] == "status":
+            yield _line(one, f"         … {one['text']}")
+            continue
+        said = " / ".join(part for part in (one["title"], one["text"]) if part).replace("\n", " · ")
+        buttons = f"  [{'] ['.join(one['buttons'])}]" if one["buttons"] else ""
+        yield _line(one, f"{one['kind']:<8} → {one['to']}: {said}{buttons}")
+
+
+def _line(one: Mapping[str, Any], said: str) -> tuple[datetime, int, str]:
+    return datetime.fromisoformat(one["at"]), getattr(one, "number", 0), said

@@ -49,9 +49,15 @@ class _Pending:
     result: Callable[[], Returned] = field(compare=False)
 
 
+class Seen(dict[str, Any]):
+    """One thing that somebody saw, and which it was of all that were seen."""
+
+    number: int = 0
+
+
 @dataclass(slots=True)
 class Log:
-    """What everyone saw, in order."""
+    """What everyone saw, in order; `see` keeps the order across the lists."""
 
     deliveries: list[dict[str, Any]] = field(default_factory=list)
     calls: list[dict[str, Any]] = field(default_factory=list)
@@ -59,6 +65,13 @@ class Log:
     lines: list[dict[str, Any]] = field(default_factory=list)
     replies: list[dict[str, Any]] = field(default_factory=list)
     missing: list[dict[str, Any]] = field(default_factory=list)
+    count: int = 0
+
+    def see(self, what: list[dict[str, Any]], entry: dict[str, Any]) -> None:
+        seen = Seen(entry)
+        self.count += 1
+        seen.number = self.count
+        what.append(seen)
 
 
 class Player:
@@ -188,10 +201,10 @@ class Player:
 
     def _replied(self, outcome: Outcome) -> None:
         for reply in outcome.replies:
-            self.log.replies.append({"at": self._at(), "to": reply.to, "text": reply.text})
+            self.log.see(self.log.replies, {"at": self._at(), "to": reply.to, "text": reply.text})
 
     def _reply(self, to: str, words: str) -> None:
-        self.log.replies.append({"at": self._at(), "to": to, "text": words})
+        self.log.see(self.log.replies, {"at": self._at(), "to": to, "text": words})
 
     def _at(self, at: datetime | None = None) -> str:
         return (at or self.now).astimezone(self.scenario.zone).isoformat()
@@ -206,7 +219,8 @@ class Player:
         else:
             title, body = card.get("title") or "", card.get("text") or ""
             buttons = [b if isinstance(b, str) else b.get("label", "") for b in card.get("buttons") or []]
-        self.log.deliveries.append(
+        self.log.see(
+            self.log.deliveries,
             {
                 "at": self._at(),
                 "to": to,
@@ -216,7 +230,7 @@ class Player:
                 "title": title,
                 "text": body,
                 "buttons": buttons,
-            }
+            },
         )
         if row["opens"]:
             self.fact(
@@ -236,7 +250,8 @@ class Player:
             self._line = line
             if line is not None:
                 self.log.lines.append({"at": self._at(), "text": line})
-                self.log.deliveries.append(
+                self.log.see(
+                    self.log.deliveries,
                     {
                         "at": self._at(),
                         "to": "job",
@@ -246,7 +261,7 @@ class Player:
                         "title": "",
                         "text": line,
                         "buttons": [],
-                    }
+                    },
                 )
 
     # --- the world moves --------------------------------------------------------------------------------------
@@ -492,8 +507,9 @@ class Player:
 
     def _tool(self, work: dict[str, Any], body: dict[str, Any]) -> None:
         name = body["tool"]
-        self.log.calls.append(
-            {"at": self._at(), "tool": name, "params": plain(body["params"]), "attempt": work["attempt"]}
+        self.log.see(
+            self.log.calls,
+            {"at": self._at(), "tool": name, "params": plain(body["params"]), "attempt": work["attempt"]},
         )
         tool = self.scenario.tools.get(name, {})
         used = self._used.get(name, 0)
@@ -534,7 +550,8 @@ class Player:
         self, work: dict[str, Any], index: int | None, model: str | None, prompt: str, reply: Any, error: str | None
     ) -> None:
         row = self.db.read(lambda tx: ops.StoredRows(tx, work["run"], JOB).op(work["path"]))
-        self.log.agent_calls.append(
+        self.log.see(
+            self.log.agent_calls,
             {
                 "at": self._at(),
                 "op": row.id if row and row.id else work["path"],
@@ -543,7 +560,7 @@ class Player:
                 "prompt": prompt,
                 "reply": reply,
                 "error": error,
-            }
+            },
         )
 
     def _agent(self, work: dict[str, Any], body: dict[str, Any]) -> None:
