@@ -33,21 +33,37 @@ def timed(value: Any, world: World) -> Any:
 def preflight_card(seen: Examined, world: World) -> str:
     """What a script will do at most, before it starts."""
     flight = seen.preflight
-    rows = [("steps", str(flight.get("ops", 0)))]
+    steps = flight.get("ops", 0)
+    rows = [("steps", str(steps))]
     if flight.get("addressees"):
         rows.append(("asks", ", ".join(world.name_of(str(who)) for who in flight["addressees"])))
-    for write in flight.get("writes") or []:
-        approver = write.get("approver")
-        named = f", after {world.name_of(str(approver))} approves it" if approver else ""
-        rows.append(("writes", f"{write['op']} ({write['path']}){named}"))
+    rows += [("" if at else "writes", said) for at, said in enumerate(_writes(flight.get("writes") or [], world))]
     if flight.get("agent_calls"):
-        rows.append(("agents", f"{flight['agent_calls']} calls at most"))
+        rows.append(("agents", f"at most {flight['agent_calls']} calls"))
     end = flight.get("latest_end")
     if isinstance(end, datetime):
-        rows.append(("ends", f"at the latest {end.astimezone(durations.zone(world.workspace)):%a %d %b %Y %H:%M}"))
-    lines = ["It reads well. Nothing has started.", *(f"  {name:<7} {said}" for name, said in rows)]
-    lines += [f"  note    {note.message}" for note in seen.notes]
+        local = end.astimezone(durations.zone(world.workspace))
+        rows.append(("ends", f"by {local:%a} {local.day} {local:%b %Y, %H:%M} at the latest"))
+    name = seen.plan.title or seen.plan.name if seen.plan is not None else None
+    lines = [f"{f'“{name}”' if name else 'The script'} reads well. Nothing has started.", ""]
+    lines += [f"  {label:<8}{said}" for label, said in rows]
+    notes = list(dict.fromkeys(note.message for note in seen.notes))
+    if notes:
+        lines += ["", "  Before you run it:", *(f"  · {note}" for note in notes)]
     return "\n".join(lines)
+
+
+def _writes(writes: list[Mapping[str, Any]], world: World) -> list[str]:
+    """One line a tool: where it stands, and who must approve it first."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for write in writes:
+        approver = write.get("approver")
+        named = f", each once {world.name_of(str(approver))} approves it" if approver else ""
+        places.setdefault((write["op"], named), []).append(str(write["path"]))
+    return [
+        f"{op} at {', '.join(paths)}{named if len(paths) > 1 else named.replace(', each once', ', once')}"
+        for (op, named), paths in places.items()
+    ]
 
 
 def printed(got: Read, as_: str, catalog: Catalog, world: World) -> str:
@@ -81,6 +97,10 @@ def told(op: Op) -> str:
         "core.if": f"if {params.get('cond')}",
         "core.map": f"for each of {text(params.get('over'))}",
         "core.let": f"let {params.get('be')}",
+        "core.transform": f"transform by {params.get('jq')}",
+        "core.repeat": f"repeat until {params.get('until')}",
+        "flow.parallel": "at once",
+        "run": f"run {params.get('script')}",
     }.get(op.op, op.op)
     return f"{op.id} = {what}" if op.id else what
 

@@ -293,7 +293,8 @@ def _reach(c: Checking) -> Iterator[Note]:
             )
             for email in emails:
                 person = c.world.person(email)
-                if person is not None and not set(person.identities) & (c.world.channels | {"web"}):
+                # The room reaches everyone of the workspace.
+                if person is not None and not c.world.channels & {"web", *person.identities}:
                     yield _note(
                         span, "addressee-unreachable", f"{person.name} has no identity on a channel that is on here"
                     )
