@@ -12,7 +12,10 @@ import sqlalchemy as sa
 from bot.domain.changes import Call, Delivery, Settled
 from bot.domain.values import dump, load
 from store.dialect import Statement, Transaction, b, instant, micros
-from store.tables import call, delivery, element
+from store.tables import call, delivery, element, timer
+
+MOST_OPEN = 50
+"""Open cards that one person has of one run (engine.md, Effects)."""
 
 _ADD = Statement(
     lambda insert: (
@@ -99,6 +102,42 @@ _SETTLE_TO = Statement(
     )
     .values(outcome=b("outcome"), shown=_SHOWN_HERE)
 )
+_OPEN = Statement(
+    sa.select(sa.func.count()).select_from(
+        sa.select(delivery.c.seq)
+        .where(
+            delivery.c.ws == b("ws"),
+            delivery.c.run == b("run"),
+            delivery.c.to == b("to"),
+            delivery.c.token.is_not(None),
+            delivery.c.outcome.is_(None),
+            delivery.c.state != sa.literal_column("'held'"),
+        )
+        .limit(sa.literal_column(str(MOST_OPEN)))
+        .subquery()
+    )
+)
+_HELD = Statement(
+    sa.select(*_DELIVERY)
+    .where(
+        delivery.c.ws == b("ws"),
+        delivery.c.run == b("run"),
+        delivery.c.state == sa.literal_column("'held'"),
+        delivery.c.outcome.is_(None),
+    )
+    .order_by(delivery.c.seq)
+    .limit(sa.literal_column(str(MOST_OPEN)))
+)
+_FREE = Statement(
+    sa.update(delivery)
+    .where(delivery.c.seq == b("seq_"))
+    .values(at=b("at"), state=b("state"), channel=b("channel"), shown=b("shown"), done=b("done"))
+)
+_UNTIMED = Statement(
+    sa.delete(timer).where(
+        timer.c.ws == b("ws"), timer.c.run == b("run"), timer.c.path == b("path"), timer.c.kind == "delivery"
+    )
+)
 _CALL = tuple(
     call.c[n]
     for n in (
@@ -158,49 +197,15 @@ _ELEMENTS = Statement(
 )
 
 
-def put(
-    tx: Transaction,
-    run_id: str,
-    deliveries: list[Delivery],
-    settled: list[Settled],
-    calls: list[Call],
-    dropped: list[str],
-    here: Callable[[Delivery], bool] = lambda _: False,
-) -> None:
-    """Writes what a step sends: cards that end first, so that a card put again for the same op stays open. What goes
-    to the room (`here`) is delivered by the commit that writes it."""
+def put(tx: Transaction, run_id: str, settled: list[Settled], calls: list[Call], dropped: list[str]) -> None:
+    """Writes what a step settles and calls. Cards end before others are put, so that one put again for the same op
+    stays open."""
     for change in settled:
         mine = {"ws": tx.ws, "run": run_id, "path": change.path, "outcome": change.outcome}
         if change.to is None:
             _SETTLE.run(tx, mine)
         else:
             _SETTLE_TO.run(tx, {**mine, "to_": change.to})
-    for row in deliveries:
-        in_room = here(row)
-        _ADD.run(
-            tx,
-            {
-                "ws": tx.ws,
-                "id": row.id,
-                "run": run_id,
-                "path": row.path,
-                "attempt": row.attempt,
-                "kind": row.kind,
-                "to": row.to,
-                "card": dump(dict(row.card)),
-                "at": micros(row.at),
-                "opens": int(row.opens),
-                "token": row.token,
-                "state": "delivered" if in_room else "queued",
-                "channel": "web" if in_room else None,
-                "conversation": None,
-                "ref": None,
-                "outcome": None,
-                "shown": int(in_room),
-                "error": None,
-                "done": micros(row.at) if in_room else None,
-            },
-        )
     for path in dropped:
         _DROP.run(tx, {"ws": tx.ws, "run": run_id, "path": path})
     for work in calls:
@@ -223,6 +228,80 @@ def put(
                 "holder": None,
             },
         )
+
+
+def deliver(tx: Transaction, run_id: str, rows: list[Delivery], here: Callable[[Delivery], bool]) -> list[Delivery]:
+    """Writes deliveries; gives those that the room shows by this commit. A person has 50 open cards of one run at
+    most: the rest is held, its window not begun, until one of them settles."""
+    shown: list[Delivery] = []
+    for row in rows:
+        held = row.kind == "card" and row.opens and _full(tx, run_id, row.to)
+        in_room = not held and here(row)
+        _ADD.run(tx, {**_stored(tx, run_id, row), **_fate(row.at, held, in_room)})
+        if held:
+            _UNTIMED.run(tx, {"ws": tx.ws, "run": run_id, "path": row.path})
+        elif in_room:
+            shown.append(row)
+    return shown
+
+
+def release(tx: Transaction, run_id: str, here: Callable[[Delivery], bool], now: datetime) -> list[Delivery]:
+    """Cards that were held and have room now, in the order of their commit; gives those that the room shows."""
+    shown: list[Delivery] = []
+    for got in _HELD.all(tx, {"ws": tx.ws, "run": run_id}):
+        found = _delivery(got)
+        if _full(tx, run_id, found["to"]):
+            continue
+        row = Delivery(
+            id=found["id"],
+            path=found["path"],
+            attempt=found["attempt"],
+            kind=found["kind"],
+            to=found["to"],
+            card=found["card"],
+            at=now,
+            opens=True,
+            token=found["token"],
+        )
+        in_room = here(row)
+        _FREE.run(tx, {"seq_": found["seq"], "at": micros(now), **_fate(now, False, in_room)})
+        if in_room:
+            shown.append(row)
+    return shown
+
+
+def _full(tx: Transaction, run_id: str, to: str) -> bool:
+    got = _OPEN.one(tx, {"ws": tx.ws, "run": run_id, "to": to})
+    return got is not None and got[0] >= MOST_OPEN
+
+
+def _fate(at: datetime, held: bool, in_room: bool) -> dict[str, Any]:
+    return {
+        "state": "held" if held else "delivered" if in_room else "queued",
+        "channel": "web" if in_room else None,
+        "shown": int(in_room),
+        "done": micros(at) if in_room else None,
+    }
+
+
+def _stored(tx: Transaction, run_id: str, row: Delivery) -> dict[str, Any]:
+    return {
+        "ws": tx.ws,
+        "id": row.id,
+        "run": run_id,
+        "path": row.path,
+        "attempt": row.attempt,
+        "kind": row.kind,
+        "to": row.to,
+        "card": dump(dict(row.card)),
+        "at": micros(row.at),
+        "opens": int(row.opens),
+        "token": row.token,
+        "conversation": None,
+        "ref": None,
+        "outcome": None,
+        "error": None,
+    }
 
 
 def _delivery(g: tuple[Any, ...]) -> dict[str, Any]:
@@ -333,7 +412,7 @@ def find(
     if to is not None:
         query = query.where(delivery.c.to == to)
     if open_cards:
-        query = query.where(delivery.c.token.is_not(None), delivery.c.outcome.is_(None))
+        query = query.where(delivery.c.state != "held", delivery.c.token.is_not(None), delivery.c.outcome.is_(None))
     return [_delivery(tuple(g)) for g in tx.connection.execute(query)]
 
 

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from bot.domain.changes import Delivery, Step
 from bot.domain.ids import digest
 from store import history, inbox, ops, outbox, runs, waits
 from store.dialect import Transaction
+
+
+@dataclass(slots=True)
+class Written:
+    """`orphans`: runs that cancelled ops had started. `delivered`: what the room shows by this commit."""
+
+    orphans: list[str] = field(default_factory=list)
+    delivered: list[Delivery] = field(default_factory=list)
 
 
 def write(
@@ -18,10 +28,10 @@ def write(
     *,
     resumed: bool,
     here: Callable[[Delivery], bool],
-) -> list[str]:
-    """Writes a step's rows; gives the runs that cancelled ops had started. `plan_text` gives the stored form of an
-    edited plan; `resumed`: the step took up the rest of an earlier one; `here`: a delivery goes to the room, where
-    its commit is its acceptance."""
+    now: datetime,
+) -> Written:
+    """Writes a step's rows. `plan_text` gives the stored form of an edited plan; `resumed`: the step took up the rest
+    of an earlier one; `here`: a delivery goes to the room, where its commit is its acceptance."""
     run = step.run
     assert run is not None
     orphans: list[str] = []
@@ -32,7 +42,12 @@ def write(
     ops.put_ops(tx, run.id, step.ops)
     armed = {row.path for row in step.ops if row.op == "expect"}
     waits.put(tx, run.id, step.timers, step.waits, step.disarmed, step.endpoints, armed)
-    outbox.put(tx, run.id, step.deliveries, step.settled, step.calls, step.dropped_calls, here)
+    freed = bool(step.settled or step.cancelled)
+    outbox.put(tx, run.id, step.settled, step.calls, step.dropped_calls)
+    written = Written(orphans=orphans)
+    written.delivered += outbox.deliver(tx, run.id, step.deliveries, here)
+    if freed:
+        written.delivered += outbox.release(tx, run.id, here, now)
     inbox.take(tx, run.id, step.taken)
     history.bind(tx, run.job, run.id, step.bound)
     history.append(tx, run, step.entries)
@@ -46,7 +61,7 @@ def write(
         runs.forget_more(tx, run.id)
     run.rev += 1
     runs.put(tx, run)
-    return orphans
+    return written
 
 
 def empty(step: Step) -> bool:

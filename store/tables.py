@@ -228,12 +228,21 @@ delivery = Table(
     UniqueConstraint("ws", "id"),
     Index("ix_delivery_op", "ws", "run", "path"),
 )
-"""The outbox of messages and cards: `queued`, `sent` (marked before the socket is touched), `delivered`, `failed`.
+"""The outbox of messages and cards: `held` (behind 50 open ones of the same person), `queued`, `sent` (marked before the
+socket is touched), `delivered`, `failed`.
 `outcome`: what a card has turned into; `shown` 0 while the platform does not show that yet."""
 Index("ix_delivery_queued", delivery.c.seq, sqlite_where=text("state in ('queued','sent')"))
 Index("ix_delivery_token", delivery.c.token, unique=True, sqlite_where=text("token is not null"))
 Index("ix_delivery_stale", delivery.c.seq, sqlite_where=text("outcome is not null and shown = 0"))
 Index("ix_delivery_open", delivery.c.ws, delivery.c.to, sqlite_where=text("token is not null and outcome is null"))
+Index(
+    "ix_delivery_asked",
+    delivery.c.ws,
+    delivery.c.run,
+    delivery.c.to,
+    sqlite_where=text("token is not null and outcome is null and state <> 'held'"),
+)
+Index("ix_delivery_held", delivery.c.ws, delivery.c.run, delivery.c.seq, sqlite_where=text("state = 'held'"))
 
 call = _table(
     "call",

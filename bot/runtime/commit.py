@@ -110,23 +110,23 @@ def _apply(tx: Transaction, site: Site, run: RunRow, fact: Fact) -> Outcome:
         return Outcome(run=run.id, where=step.where)
     if steps.empty(step) and not resumed:
         return Outcome(run=run.id, replies=tuple(step.replies))
-    orphans = steps.write(tx, step, plan_text, resumed=resumed, here=site.here)
-    outcome = Outcome(run=run.id, job=run.job, replies=tuple(step.replies), step=step, changed=True, orphans=orphans)
-    _deliver_here(tx, site, run, outcome)
+    written = steps.write(tx, step, plan_text, resumed=resumed, here=site.here, now=fact.at)
+    outcome = Outcome(
+        run=run.id,
+        job=run.job,
+        replies=tuple(step.replies),
+        step=step,
+        changed=True,
+        orphans=written.orphans,
+    )
+    for row in written.delivered:
+        # What the room shows is accepted by the commit that writes it, so the op goes on in the same transaction.
+        if row.opens:
+            shown = Delivered(at=row.at, path=row.path, delivery=row.id, kind=row.kind, to=row.to, attempt=row.attempt)
+            outcome.also.append(_apply(tx, site, run, shown))
     if step.ended and (run.parent is not None or run.data.get("script")):
         _tell_parent(tx, site, run, fact.at, outcome)
     return outcome
-
-
-def _deliver_here(tx: Transaction, site: Site, run: RunRow, outcome: Outcome) -> None:
-    """What the room shows is delivered by its commit: the rows say so at once, and the op goes on."""
-    assert outcome.step is not None
-    for row in outcome.step.deliveries:
-        if not site.here(row):
-            continue
-        if row.opens:
-            fact = Delivered(at=row.at, path=row.path, delivery=row.id, kind=row.kind, to=row.to, attempt=row.attempt)
-            outcome.also.append(_apply(tx, site, run, fact))
 
 
 def _tell_parent(tx: Transaction, site: Site, run: RunRow, at: datetime, outcome: Outcome) -> None:

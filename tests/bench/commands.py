@@ -36,7 +36,7 @@ def cold(folder: Path, *arguments: str) -> float:
         "WAITON_DATABASE_URL": f"sqlite:///{folder}/none.db",
     }
     begun = time.perf_counter()
-    done = subprocess.run([sys.executable, "-m", "bot.cli", *arguments], capture_output=True, env=environment)  # noqa: S603
+    done = subprocess.run([sys.executable, "-m", "bot.cli", *arguments], capture_output=True, env=environment)
     took = time.perf_counter() - begun
     assert done.returncode == 0, done.stderr.decode()
     return took

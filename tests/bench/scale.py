@@ -18,7 +18,7 @@ ASKS = (
 
 
 async def _cards(one: Product, run: str) -> int:
-    return len(await one.committer.read(lambda tx: outbox.find(tx, run_id=run, open_cards=True, limit=20_000)))
+    return len(await one.committer.read(lambda tx: outbox.find(tx, run_id=run, limit=20_000)))
 
 
 async def answers_in_a_map(folder: Path, size: int, count: int = 200) -> float:

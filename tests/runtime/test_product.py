@@ -214,28 +214,46 @@ async def test_what_another_process_holds_is_not_taken_for_dead(tmp_path: Path) 
         assert calls == ["charge"]
 
 
+MANY = (
+    '[{op:"core.transform",id:"xs",from:[],jq:"[range(%d)]"},{op:"core.map",id:"out",over:"$xs",body:'
+    '[{op:"ask",id:"q",to:"ana@acme.de",question:"$item?",within:"1h",choices:["y","n"]}],onItemError:"continue"},'
+    '{op:"show",value:"${out[0]}"}]'
+)
+
+
 async def test_a_map_of_two_thousand_asks_opens_and_closes(tmp_path: Path) -> None:
-    script = (
-        '[{op:"core.transform",id:"xs",from:[],jq:"[range(2000)]"},{op:"core.map",id:"out",over:"$xs",body:'
-        '[{op:"ask",id:"q",to:"ana@acme.de",question:"$item?",choices:["y","n"]}]},{op:"show",value:"${out[1999]}"}]'
-    )
     async with product(tmp_path) as one:
-        run = await started(one, script)
-        await until(lambda: _open(one, 2000), 60)
-        paths = [
-            r["path"]
-            for r in await one.committer.read(lambda tx: outbox.find(tx, run_id=run, open_cards=True, limit=5000))
-        ]
-        await asyncio.gather(*(one.desk.answer(run, p, "y", by="ana@acme.de") for p in paths))
+        run = await started(one, MANY % 2000)
+        await until(lambda: _asked(one, run, 2000), 60)
+        await asyncio.gather(*(one.desk.answer(run, f"2[{i}].1", "y", by="ana@acme.de") for i in range(2000)))
         found = await one.desk.show(run)
         assert (found["state"], found["result"]) == ("done", "y")
 
 
-async def _open(one: Any, count: int) -> bool:
-    return (
-        len(await one.committer.read(lambda tx: outbox.find(tx, to="ana@acme.de", open_cards=True, limit=5000)))
-        == count
-    )
+async def _asked(one: Any, run: str, count: int) -> bool:
+    return len(await one.committer.read(lambda tx: outbox.find(tx, run_id=run, limit=5000))) == count
+
+
+async def test_a_person_has_fifty_open_cards_of_a_run_and_the_rest_wait_their_turn(tmp_path: Path) -> None:
+    clock = SetClock(START)
+    async with product(tmp_path, clock=clock) as one:
+        run = await started(one, MANY % 60)
+        await until(lambda: _asked(one, run, 60))
+        assert await _open(one) == 50
+        clock.move(minutes=30)
+        assert (await one.desk.answer(run, "2[0].1", "y", by="ana@acme.de")).accepted
+        assert await _open(one) == 50, "one more has been put"
+        clock.move(minutes=31)
+        await one.sweep()
+        assert await _open(one) == 10, "those of the first hour are over; the last ten have begun theirs"
+        clock.move(hours=2)
+        await one.sweep()
+        found = await one.desk.show(run)
+        assert (found["state"], found["result"]) == ("done", "y")
+
+
+async def _open(one: Any) -> int:
+    return len(await one.committer.read(lambda tx: outbox.find(tx, to="ana@acme.de", open_cards=True, limit=5000)))
 
 
 async def test_a_delivery_to_nobody_fails_and_the_owner_hears_of_it(tmp_path: Path) -> None:

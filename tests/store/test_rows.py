@@ -142,19 +142,19 @@ def test_a_delivery_is_queued_once_and_its_card_settles(db: Database) -> None:
     card = Delivery(
         id="d1", path="1", attempt=1, kind="card", to="ana@acme.de", card={"text": "?"}, at=NOW, token="tok"
     )
-    db.write(lambda tx: (a_run(tx), outbox.put(tx, "r1", [card, card], [], [], [])))
+    db.write(lambda tx: (a_run(tx), outbox.deliver(tx, "r1", [card, card], lambda _: False)))
     (row,) = db.read(outbox.queued)
     assert (row["card"], row["token"], row["state"]) == ({"text": "?"}, "tok", "queued")
     db.write(outbox.mark_done, row["seq"], NOW)
     assert db.read(outbox.queued) == []
-    db.write(outbox.put, "r1", [], [Settled(path="1", outcome="Ana answered")], [], [])
+    db.write(outbox.put, "r1", [Settled(path="1", outcome="Ana answered")], [], [])
     found = db.read(outbox.by_token, "tok")
     assert found is not None and found["outcome"] == "Ana answered"
 
 
 def test_a_call_is_begun_by_one_only(db: Database) -> None:
     work = Call(path="1", attempt=1, kind="tool", body={"tool": "t"}, at=NOW, idempotent=False)
-    db.write(lambda tx: (a_run(tx), outbox.put(tx, "r1", [], [], [work, work], [])))
+    db.write(lambda tx: (a_run(tx), outbox.put(tx, "r1", [], [work, work], [])))
     (row,) = db.read(outbox.open_calls)
     assert [db.write(outbox.call_sent, row, NOW, "me"), db.write(outbox.call_sent, row, NOW, "you")] == [True, False]
     assert db.read(outbox.open_calls)[0]["holder"] == "me"

@@ -87,6 +87,20 @@ def upgrade() -> None:
         sa.UniqueConstraint("ws", "id", name=op.f("uq_delivery_ws_id")),
     )
     with op.batch_alter_table("delivery", schema=None) as batch_op:
+        batch_op.create_index(
+            "ix_delivery_asked",
+            ["ws", "run", "to"],
+            unique=False,
+            sqlite_where=sa.text("token is not null and outcome is null and state <> 'held'"),
+            postgresql_where=sa.text("token is not null and outcome is null and state <> 'held'"),
+        )
+        batch_op.create_index(
+            "ix_delivery_held",
+            ["ws", "run", "seq"],
+            unique=False,
+            sqlite_where=sa.text("state = 'held'"),
+            postgresql_where=sa.text("state = 'held'"),
+        )
         batch_op.create_index("ix_delivery_op", ["ws", "run", "path"], unique=False)
         batch_op.create_index(
             "ix_delivery_open",
@@ -531,6 +545,14 @@ def downgrade() -> None:
             postgresql_where=sa.text("token is not null and outcome is null"),
         )
         batch_op.drop_index("ix_delivery_op")
+        batch_op.drop_index(
+            "ix_delivery_held", sqlite_where=sa.text("state = 'held'"), postgresql_where=sa.text("state = 'held'")
+        )
+        batch_op.drop_index(
+            "ix_delivery_asked",
+            sqlite_where=sa.text("token is not null and outcome is null and state <> 'held'"),
+            postgresql_where=sa.text("token is not null and outcome is null and state <> 'held'"),
+        )
 
     op.drop_table("delivery")
     with op.batch_alter_table("call", schema=None) as batch_op:
