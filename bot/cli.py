@@ -209,13 +209,61 @@ def runs(
     verb: str | None, run_id: str | None, state: str | None, as_: str | None, why: str | None, as_json: bool
 ) -> None:
     """Lists runs, the newest first; `runs cancel RUN` and the like act on one."""
-    from bot import terminal
-
     if verb is not None:
         if run_id is None:
             raise WaitonError(f"write `waiton runs {verb} RUN`")
-        _go(terminal.edit_run(run_id, {"run": verb}, as_, why))
-    _go(terminal.list_runs(state, as_json))
+        from bot.terminal import edit_run
+
+        _go(edit_run(run_id, {"run": verb}, as_, why))
+    from bot.listings import list_runs
+
+    _go(list_runs(state, as_json))
+
+
+@app.command()
+@as_json
+def jobs(as_json: bool) -> None:
+    """The conversations in which scripts run, the newest first."""
+    from bot.listings import list_jobs
+
+    _go(list_jobs(as_json))
+
+
+@app.command()
+@click.option("--stream", help="Only those of one stream.")
+@as_json
+def events(stream: str | None, as_json: bool) -> None:
+    """What has arrived, the newest first."""
+    from bot.listings import list_events
+
+    _go(list_events(stream, as_json))
+
+
+@app.command()
+@as_json
+def scripts(as_json: bool) -> None:
+    """The saved scripts."""
+    from bot.listings import list_scripts
+
+    _go(list_scripts(as_json))
+
+
+@app.command()
+@as_json
+def roles(as_json: bool) -> None:
+    """The roles and who holds them."""
+    from bot.listings import list_roles
+
+    _go(list_roles(as_json))
+
+
+@app.command()
+@as_json
+def approvals(as_json: bool) -> None:
+    """What waits to be approved, oldest first."""
+    from bot.listings import list_approvals
+
+    _go(list_approvals(as_json))
 
 
 @app.command()
@@ -223,7 +271,7 @@ def runs(
 @as_json
 def inbox(as_: str | None, as_json: bool) -> None:
     """What waits on you, oldest first."""
-    from bot.terminal import list_inbox
+    from bot.listings import list_inbox
 
     _go(list_inbox(as_, as_json))
 
@@ -239,6 +287,22 @@ def answer(run_id: str, op: str, value: str, reason: str | None, as_: str | None
     from bot.terminal import answer_run
 
     _go(answer_run(run_id, op, _value(value) if value.startswith("{") else value, reason, as_))
+
+
+@app.command()
+@click.argument("run_id", metavar="RUN")
+@click.argument("op")
+@click.argument("change", metavar="KEY=VALUE")
+@click.option("--why", help="The reason, for the record.")
+@acting
+def edit(run_id: str, op: str, change: str, why: str | None, as_: str | None) -> None:
+    """Edits what is pending: `edit RUN scope to=bo@acme.de`, `within=3d`, `skip=true`, `insert=[…]`."""
+    from bot.terminal import edit_run
+
+    key, equals, value = change.partition("=")
+    if not equals:
+        raise WaitonError(f"`{change}` is no key=value, such as `to=bo@acme.de` or `skip=true`")
+    _go(edit_run(run_id, {"op": op, key: _value(value)}, as_, why))
 
 
 @app.command()
@@ -272,7 +336,7 @@ def tools(as_json: bool) -> None:
 def people(context: click.Context, as_json: bool) -> None:
     """Lists the people; sub-verbs change them."""
     if context.invoked_subcommand is None:
-        from bot.terminal import list_people
+        from bot.listings import list_people
 
         _go(list_people(as_json))
 
@@ -341,6 +405,25 @@ def doctor(as_json: bool) -> None:
     from bot.doctor import examine_all
 
     _go(examine_all(as_json))
+
+
+@app.command()
+@click.argument("job")
+def export(job: str) -> None:
+    """A job's record as JSON lines: who did what, when and why."""
+    from bot.listings import export as exported
+
+    _go(exported(job))
+
+
+@app.command()
+@click.argument("job")
+@as_json
+def verify(job: str, as_json: bool) -> None:
+    """Whether a job's record is whole: each entry carries the hash of the one before it."""
+    from bot.listings import verify as verified
+
+    _go(verified(job, as_json))
 
 
 @app.group()

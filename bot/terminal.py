@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import shutil
 import sys
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -14,9 +16,10 @@ from typing import Any
 
 from bot.config import load
 from bot.domain.errors import WaitonError
+from bot.domain.plan import Op
 from bot.domain.record import OpRow, RunRow
 from bot.domain.values import text
-from bot.engine import tenses, words
+from bot.engine import tenses
 from bot.exits import FINE, OTHERWISE, REFUSED
 from bot.people import directory
 from bot.rehearse.lines import told
@@ -25,7 +28,7 @@ from bot.runtime.commit import world_of
 from bot.runtime.desk import Desk, is_open
 from bot.runtime.files import FolderFiles
 from bot.wiring import Product
-from store import ops, outbox, people, runs
+from store import outbox, people, runs
 from store.dialect import Transaction
 
 JOB = "terminal"
@@ -34,6 +37,7 @@ JOB = "terminal"
 @asynccontextmanager
 async def product(*, here: bool = False) -> AsyncGenerator[Product]:
     """A guest in the database: the server, if one runs, goes on with what is handed in."""
+    _plain_logs()
     settings = load()
     files = FolderFiles(Path.cwd(), job_folders=False) if here else None
     one = Product(settings, guest=True, files=files)
@@ -46,6 +50,20 @@ async def product(*, here: bool = False) -> AsyncGenerator[Product]:
         yield one
     finally:
         await one.stop()
+
+
+def _plain_logs() -> None:
+    """Faults are one line on stderr; what a command prints stays its own."""
+    import logging
+
+    import structlog
+
+    structlog.configure(
+        processors=[structlog.processors.KeyValueRenderer(key_order=["event"], drop_missing=True)],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+    logging.basicConfig(level=logging.CRITICAL, stream=sys.stderr)
 
 
 async def acting(desk: Desk, as_: str | None) -> str:
@@ -95,28 +113,40 @@ async def _work(one: Product, run_id: str, me: str) -> int:
     changes = one.listeners.changes()
     change = asyncio.ensure_future(anext(changes))
     line: asyncio.Future[str | None] = asyncio.ensure_future(lines.get())
+    left = asyncio.ensure_future(_interrupted())
     try:
         while True:
             run = await screen.refresh()
             if run.ended is not None:
                 return await screen.close(run)
-            waiting: list[asyncio.Future[Any]] = [change, *([line] if screen.asked is not None else [])]
+            waiting: list[asyncio.Future[Any]] = [change, left, *([line] if screen.asked is not None else [])]
             done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED, timeout=2)
+            if left in done:
+                return screen.leave()
             if change in done:
                 change = asyncio.ensure_future(anext(changes))
             if line in done:
                 given = line.result()
                 if given is None:
-                    print(f"\nleft waiting; `waiton resume {run_id}` goes on")
-                    return OTHERWISE
+                    return screen.leave()
                 line = asyncio.ensure_future(lines.get())
                 await screen.typed(given)
-    except asyncio.CancelledError:
-        print(f"\nleft waiting; `waiton resume {run_id}` goes on")
-        raise
     finally:
-        change.cancel()
-        line.cancel()
+        for task in (change, line, left):
+            task.cancel()
+
+
+async def _interrupted() -> None:
+    """Returns at Ctrl-C; a second one ends the process at once."""
+    import signal
+
+    loop, pressed = asyncio.get_running_loop(), asyncio.Event()
+    with contextlib.suppress(NotImplementedError, RuntimeError):  # a platform or a thread without signals
+        loop.add_signal_handler(signal.SIGINT, pressed.set)
+    try:
+        await pressed.wait()
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
 
 
 def _stdin() -> asyncio.Queue[str | None]:
@@ -140,68 +170,125 @@ def _stdin() -> asyncio.Queue[str | None]:
     return queue
 
 
+NEXT = 5
+"""Ops to come that the live list shows."""
+
+
 class _Screen:
-    """What has been printed of a run, and the question that stands at the prompt."""
+    """What has been printed of a run: what happened stays, what waits and what is next is drawn again below it where
+    the output is a terminal; and the question that stands at the prompt."""
 
     def __init__(self, one: Product, run_id: str, me: str) -> None:
         self.one = one
         self.run_id = run_id
         self.me = me
         self.asked: OpRow | None = None
+        self.live = sys.stdout.isatty()
         self._form: dict[str, Any] = {}
         self._answer: Any = None
         self._ended: set[str] = set()
         self._told: set[str] = set()
         self._line: str | None = None
+        self._below: list[str] = []
+        self._list: list[str] = []
+        self._height = 0
 
     async def refresh(self) -> RunRow:
         """Prints what is new; puts the next question that is this person's."""
         plan, run, rows, _ = await self.one.desk.plan_of(self.run_id)
+        rows = sorted(rows, key=lambda r: report.natural(r.path))
         world = world_of(self.one.site, run, self.one.clock.now())
         by_place = {op.place: op for op, _ in plan.walk()}
+        new = self._happened(rows, by_place, await self._messages())
+        self._list = [] if run.ended else _pending(rows, by_place)
+        line = tenses.line(rows, world, self.one.clock.now(), reader=self.me)
+        mine = [r for r in rows if is_open(r) and self.me in _to(r)]
+        put = self.asked is None or all(r.path != self.asked.path or r.rev != self.asked.rev for r in mine)
+        if put:
+            self.asked = mine[0] if mine else None
+            self._form, self._answer = {}, None
+        if not self.live and line != self._line and line is not None and run.ended is None and self.asked is None:
+            new.append(f"… {line}")
+        self._line = line
+        self._draw(new, put)
+        return run
+
+    async def _messages(self) -> list[str]:
+        """What was said to everyone or to this person, and has not been printed."""
+        found: list[str] = []
         for row in await self.one.committer.read(lambda tx: outbox.find(tx, run_id=self.run_id)):
             if row["id"] not in self._told and row["kind"] in ("say", "notice") and row["to"] in ("job", self.me):
                 self._told.add(row["id"])
-                print(f"  » {row['card'].get('title') or ''}{row['card'].get('text', '')}")
-        for row in sorted(rows, key=lambda r: report.natural(r.path)):
-            if not row.open and row.path not in self._ended and row.place in by_place:
-                self._ended.add(row.path)
-                mark = {"done": "✓", "failed": "✗", "missed": "✗"}.get(row.state, "–")
-                why = (
-                    f": {row.error}"
-                    if row.error
-                    else f" → {_short(row.value)}"
-                    if row.has_value and row.op != "say"
-                    else ""
-                )
-                print(f"{mark} {row.path:<8} {told(by_place[row.place])}{why}")
-        line = tenses.line(rows, world, self.one.clock.now(), reader=self.me)
-        if line != self._line and line is not None and run.ended is None:
-            print(f"… {line}")
-        self._line = line
-        mine = [r for r in sorted(rows, key=lambda r: report.natural(r.path)) if is_open(r) and self.me in _to(r)]
-        if self.asked is None or all(r.path != self.asked.path or r.rev != self.asked.rev for r in mine):
-            self.asked = mine[0] if mine else None
-            self._form, self._answer = {}, None
-            if self.asked is not None:
-                self._put(self.asked)
-        return run
+                title, body = row["card"].get("title") or "", row["card"].get("text", "")
+                found.append("  » " + (f"{title}: {body}" if title and body else title or body).replace("\n", "\n    "))
+        return found
+
+    def _happened(self, rows: list[OpRow], by_place: Mapping[str, Op], said: list[str]) -> list[str]:
+        """A line for each op that has ended since; what a message says stands for the op that said it."""
+        new: list[str] = []
+        for row in rows:
+            if row.open or row.path in self._ended or row.place not in by_place:
+                continue
+            self._ended.add(row.path)
+            if row.op == "say" and row.state == "done":
+                continue
+            mark = {"done": "✓", "failed": "✗", "missed": "✗"}.get(row.state, "–")
+            why = f": {row.error}" if row.error else ""
+            if not why and row.has_value and row.op != "show":
+                why = f" → {short(row.value)}"
+            new.append(f"{mark} {row.path:<6} {told(by_place[row.place])}{why}")
+        return new + said
+
+    def _draw(self, new: list[str], put: bool) -> None:
+        """What is new goes above the list; nothing is drawn over a line that is being typed unless it must."""
+        below = self._list if self.live else []
+        if not new and not put and (self.asked is not None or below == self._below):
+            return
+        self._erase()
+        for line in new:
+            print(line)
+        for line in below:
+            print(line[: _columns() - 1])
+        self._below, self._height = below, len(below)
+        if self.asked is not None and (put or self.live):
+            self._put(self.asked)
+        sys.stdout.flush()
+
+    def _erase(self) -> None:
+        if self.live and self._height:
+            print(f"\r\x1b[{self._height}A\x1b[J", end="")
+        self._height = 0
+
+    def _print(self, line: str, end: str = "\n") -> None:
+        """A line of the question, counted so that it can be erased."""
+        print(line, end=end, flush=True)
+        self._height += sum(max(1, -(-len(part) // _columns())) for part in line.split("\n")) - (end == "")
+
+    def leave(self) -> int:
+        """The run goes on waiting: what it waits on, what is next, how to come back."""
+        if not self.live:
+            print("\n" + "\n".join(self._list))
+        elif self.asked is not None:
+            print()
+        print(f"left waiting; `waiton resume {self.run_id}` goes on", flush=True)
+        return OTHERWISE
 
     def _put(self, row: OpRow) -> None:
         question, choices, fields = _question(row)
-        print(f"\n? {question}")
+        self._print(f"\n? {question}")
         for number, label in enumerate(choices, 1):
-            print(f"   {number}  {label}")
+            self._print(f"   {number}  {label}")
         self._prompt(fields)
 
     def _prompt(self, fields: list[dict[str, Any]]) -> None:
         left = [f for f in fields if f["name"] not in self._form]
-        print(
-            f"  {left[0].get('label') or left[0]['name']} ({left[0]['type']})> " if left else "  > ", end="", flush=True
-        )
+        self._print(f"  {_field(left[0])}> " if left else "  > ", end="")
 
     async def typed(self, line: str) -> None:
         """One line typed at the prompt."""
+        self._height += 1  # the line's own end has moved the cursor down
+        if not sys.stdin.isatty():
+            print(line)  # nobody typed it, so nothing has shown it
         row = self.asked
         if row is None:
             return
@@ -221,22 +308,44 @@ class _Screen:
         said = await self.one.desk.answer(self.run_id, row.path, value, by=self.me, reason=reason)
         if said.status == 422 and "reason" in said.text and self._answer is None:
             self._answer = value
-            print("  a reason> ", end="", flush=True)
+            self._print("  a reason> ", end="")
             return
         if not said.accepted:
-            print(f"  {said.text}")
+            self._print(f"  {said.text}")
             self._form, self._answer = {}, None
             self._prompt(fields)
             return
         self.asked = None
 
     async def close(self, run: RunRow) -> int:
+        """Erases the list, prints what the run shows and how it ended."""
+        self._erase()
         shown = (await self.one.desk.show(self.run_id))["result"]
         if shown is not None:
-            print(f"\n{text(shown) if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)}")
+            print(f"\n{shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)}")
         why = f": {run.data['error']}" if run.data.get("error") else ""
         print(f"\n{run.state}{why}")
         return FINE if run.state == "done" else OTHERWISE
+
+
+def _pending(rows: list[OpRow], by_place: Mapping[str, Op]) -> list[str]:
+    """What waits and what is next, a line an op; regions that only hold others are left out."""
+    now = [r for r in rows if tenses.tense(r) == "waiting" and not (r.unclosed and r.state == "running")]
+    later = [r for r in rows if tenses.tense(r) == "next"]
+    lines = [f"● {r.path:<6} {told(by_place[r.place]) if r.place in by_place else r.op}" for r in now]
+    lines += [f"○ {r.path:<6} {told(by_place[r.place]) if r.place in by_place else r.op}" for r in later[:NEXT]]
+    return lines + ([f"  … and {len(later) - NEXT} more"] if len(later) > NEXT else [])
+
+
+def _field(field: dict[str, Any]) -> str:
+    """How a field is asked for: its label, and what fits."""
+    choices = field.get("choices")
+    fits = ", ".join(str(c) for c in choices) if choices else field["type"]
+    return f"{field.get('label') or field['name']} ({fits})"
+
+
+def _columns() -> int:
+    return shutil.get_terminal_size().columns
 
 
 def _to(row: OpRow) -> list[str]:
@@ -257,7 +366,8 @@ def _question(row: OpRow) -> tuple[str, list[str], list[dict[str, Any]]]:
     return data["question"], [c["label"] for c in data.get("choices") or []], list(data.get("fields") or [])
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """A value on one line, cut where it is long."""
     said = text(value).replace("\n", " ")
     return said if len(said) <= 60 else said[:59] + "…"
 
@@ -266,6 +376,8 @@ def _short(value: Any) -> str:
 async def show_run(run_id: str, as_: str) -> int:
     """A run as it stands: as its card (three tenses), as JSON, or its plan on a surface."""
     async with product() as one:
+        if await one.committer.read(runs.get, run_id) is None:
+            raise WaitonError(f"{run_id} is neither a file here nor a run; `waiton runs` lists the runs")
         found = await one.desk.show(run_id)
         if as_ == "json":
             print(json.dumps(found, ensure_ascii=False, indent=1))
@@ -283,79 +395,9 @@ async def show_run(run_id: str, as_: str) -> int:
             print(found["line"])
         marks = {"happened": "✓", "waiting": "●", "next": "○"}
         for row in sorted(rows, key=lambda r: report.natural(r.path)):
-            why = f": {row.error}" if row.error else f" → {_short(row.value)}" if row.has_value else ""
+            why = f": {row.error}" if row.error else f" → {short(row.value)}" if row.has_value else ""
             name = told(by_place[row.place]) if row.place in by_place else row.op
             print(f" {marks[tenses.tense(row)]} {row.path:<10} {row.state:<9} {name}{why}")
-        return FINE
-
-
-async def list_runs(state: str | None, as_json: bool) -> int:
-    async with product() as one:
-        found = await one.desk.find_runs(state=state)
-        if as_json:
-            print(
-                json.dumps(
-                    [
-                        {
-                            "id": r.id,
-                            "job": r.job,
-                            "owner": r.owner,
-                            "state": report.state_of(r),
-                            "created": r.created.isoformat(),
-                            "ended": r.ended.isoformat() if r.ended else None,
-                            "error": r.data.get("error"),
-                        }
-                        for r in found
-                    ],
-                    indent=1,
-                )
-            )
-            return FINE
-        world = await one.desk.world()
-        for run in found:
-            pending = await one.committer.read(lambda tx, r=run: ops.StoredRows(tx, r.id, r.job).pending())
-            line = tenses.line(pending, world, one.clock.now()) if run.ended is None else run.data.get("error")
-            since = words.clock(run.created, world, one.clock.now())
-            said = f"  {line}" if line else ""
-            print(f"{run.id}  {since:>12}  {report.state_of(run):<9} {run.owner}{said}")
-        if not found:
-            print("no runs yet; `waiton run FILE` starts one")
-        return FINE
-
-
-async def list_inbox(as_: str | None, as_json: bool) -> int:
-    async with product() as one:
-        me = await acting(one.desk, as_)
-        rows = await one.committer.read(lambda tx: outbox.find(tx, to=me, open_cards=True))
-        if as_json:
-            print(
-                json.dumps(
-                    [
-                        {
-                            "run": r["run"],
-                            "op": r["path"],
-                            "kind": r["kind"],
-                            "since": r["at"].isoformat(),
-                            "title": r["card"].get("title"),
-                            "text": r["card"].get("text"),
-                            "choices": r["card"].get("buttons"),
-                        }
-                        for r in rows
-                    ],
-                    ensure_ascii=False,
-                    indent=1,
-                )
-            )
-            return FINE
-        world = await one.desk.world()
-        for row in rows:
-            card = row["card"]
-            print(
-                f"{row['run']}  {row['path']:<8} since {words.clock(row['at'], world, one.clock.now())}: "
-                f"{card.get('title') or ''} {_short(card.get('text', ''))}  [{'] ['.join(card.get('buttons') or [])}]"
-            )
-        if not rows:
-            print("nothing waits on you")
         return FINE
 
 
@@ -374,25 +416,6 @@ async def edit_run(run_id: str, edit: dict[str, Any], as_: str | None, why: str 
 
 
 # --- people ---------------------------------------------------------------------------------------------------------
-async def list_people(as_json: bool) -> int:
-    async with product() as one:
-        world = await one.desk.world()
-        found: list[dict[str, Any]] = [
-            {
-                "email": p.email,
-                "name": p.name,
-                "timezone": p.timezone,
-                "roles": [r for r, members in world.roles.items() if p.email in members],
-            }
-            for p in world.people
-        ]
-        if as_json:
-            print(json.dumps(found, ensure_ascii=False, indent=1))
-        for person in found if not as_json else []:
-            print(f"{person['email']:<28} {person['name']:<16} {', '.join(person['roles'])}".rstrip())
-        return FINE
-
-
 async def add_person(email: str, name: str | None, timezone: str | None, roles: list[str]) -> int:
     if "@" not in email.strip("@"):
         raise WaitonError(f"`{email}` is no email")
