@@ -38,6 +38,7 @@ SECTIONS: dict[str, tuple[str, ...] | None] = {
     "streams": None,
     "tools": None,
     "agents": None,
+    "templates": None,
     "policy": ("approve", "paste", "use", "agent_runs", "admins", "max_cost", "owner_may_approve"),
 }
 PERSON = ("name", "timezone", "slack", "telegram", "line")
@@ -88,6 +89,8 @@ class Settings:
     streams: Mapping[str, StreamSettings] = field(default_factory=dict)
     tools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     agents: tuple[Agent, ...] = ()
+    templates: Mapping[str, Any] = field(default_factory=dict)
+    """What scripts name as `templates.NAME`: texts that a workspace says often."""
     policy: Policy = field(default_factory=Policy)
     channels: frozenset[str] = frozenset({"web"})
 
@@ -135,6 +138,7 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
         streams={name: _stream(name, s, env, where) for name, s in raw.get("streams", {}).items()},
         tools={name: _tool(name, t, where) for name, t in raw.get("tools", {}).items()},
         agents=tuple(_agent(name, a, where) for name, a in raw.get("agents", {}).items()),
+        templates=raw.get("templates", {}),
         policy=_policy(raw.get("policy", {}), where),
         channels=_channels(env),
     )
@@ -365,6 +369,9 @@ leads = ["ana@acme.de", "bo@acme.de"]
 from = "user"
 
 [streams."camera.line_2"]
+
+[templates]
+nudge = "Your account is ready when you are."
 
 [tools.demo]                       # demo_list_prs, demo_schedule, demo_book_class, demo_deploy, demo_restart
 demo = true

@@ -32,6 +32,7 @@ def surroundings() -> tuple[Catalog, World]:
         people=tuple(known.values()),
         roles=merged,
         agents=settings.agents,
+        templates=settings.templates,
         streams={name: s.spec for name, s in settings.streams.items()},
         channels=settings.channels,
         judge=bool(settings.agents),

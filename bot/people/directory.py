@@ -34,6 +34,7 @@ def read(tx: Transaction, settings: Settings, now: datetime) -> World:
         people=found,
         roles=people.roles(tx),
         agents=settings.agents,
+        templates=settings.templates,
         streams={name: replace(s.spec, last=last.get(name)) for name, s in settings.streams.items()},
         scripts=saved(tx),
         channels=settings.channels,

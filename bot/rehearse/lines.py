@@ -214,7 +214,7 @@ def _events(found: Mapping[str, Any]) -> Iterator[tuple[datetime, int, str]]:
         again = f", attempt {one['attempt']}" if one["attempt"] > 1 else ""
         yield _line(one, f"call     {one['tool']} {text(one['params'])}{again}")
     for one in found["agent_calls"]:
-        reply = one["reply"] if one["error"] is None else f"({one['error']})"
+        reply = _flat(one["reply"]) if one["error"] is None else f"({one['error']})"
         at = f"[{one['index']}]" if one["index"] is not None else ""
         yield _line(one, f"agent    {one['op']}{at}: {reply}")
     for one in found["deliveries"]:
@@ -228,3 +228,8 @@ def _events(found: Mapping[str, Any]) -> Iterator[tuple[datetime, int, str]]:
 
 def _line(one: Mapping[str, Any], said: str) -> tuple[datetime, int, str]:
     return datetime.fromisoformat(one["at"]), getattr(one, "number", 0), said
+
+
+def _flat(value: Any) -> str:
+    """A text on one line."""
+    return text(value).strip().replace("\n", " · ")

@@ -177,19 +177,42 @@ async def new_job(request: Request, reader: Reader, form: dict[str, str]) -> Res
         )
         if state.blocked:
             return await _job_page(request, reader, None, text=text, state=state, status=422)
-    made = await make_job(desk, title or "First job", by=reader.email, private=form.get("private") == "1")
+    customer = {key: form[f"customer.{key}"].strip() for key in CUSTOMER if form.get(f"customer.{key}", "").strip()}
+    if customer.get("email") and "@" not in customer["email"]:
+        return told(request, "/", f"`{customer['email']}` is no email. Nothing changed.", status=422)
+    made = await make_job(
+        desk, title or "First job", by=reader.email, private=form.get("private") == "1", customer=customer or None
+    )
     return (
         await run_script(request, reader, form, made) if text.strip() else RedirectResponse(f"/jobs/{quote(made)}", 303)
     )
 
 
-async def make_job(desk: Desk, title: str, *, by: str, private: bool = False, ident: str | None = None) -> str:
+CUSTOMER = ("name", "email", "id")
+"""What a job knows of its customer: scripts name it as `customer.email` and the like."""
+
+
+async def make_job(
+    desk: Desk,
+    title: str,
+    *,
+    by: str,
+    private: bool = False,
+    ident: str | None = None,
+    customer: dict[str, str] | None = None,
+) -> str:
     """A job under this id, or a new one made of its title; gives the id."""
     slug = re.sub(r"[^a-z0-9]+", "-", title.casefold()).strip("-")[:40] or "job"
     job_id = ident or f"{slug}-{new_run_id(desk.clock.now())[-4:]}"
     await desk.committer.write(
         lambda tx: runs.add_job(
-            tx, job_id, title, streams.conversation(job_id), desk.clock.now(), members=(by,) if private else ()
+            tx,
+            job_id,
+            title,
+            streams.conversation(job_id),
+            desk.clock.now(),
+            members=(by,) if private else (),
+            customer=customer,
         )
     )
     return job_id

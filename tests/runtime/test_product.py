@@ -301,3 +301,47 @@ def test_a_tool_states_what_it_takes() -> None:
     assert made.spec.summary == "Adds two numbers."
     assert made.spec.schema == {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
                                 "required": ["a"], "additionalProperties": False}  # fmt: skip
+
+
+ONBOARDING = """
+[
+  { op: "expect", id: "signin",
+    params: { evidence: "auth.first_signin", within: "3d" },
+    onMiss: [
+      { op: "say", to: "$customer.email", params: { body: "$templates.nudge" } },
+      { op: "expect", id: "signin_2", params: { evidence: "auth.first_signin", within: "3d",
+                                                onMiss: [{ op: "ask", to: "$owner" }] } }
+    ] }
+]
+"""
+
+
+async def test_the_onboarding_of_the_seeds_runs_to_its_innermost_branch(tmp_path: Path) -> None:
+    clock = SetClock(START)
+    templates = {"nudge": "Your account is ready when you are."}
+    async with product(tmp_path, clock=clock, templates=templates) as one:
+        customer = {"id": "u-17", "email": "mika@example.com", "name": "Mika"}
+        await one.committer.write(lambda tx: runs.add_job(tx, "c", "C", "web:c", START, customer=customer))
+        got = await one.desk.start(ONBOARDING, by="bo@acme.de", job="c")
+        assert got.run is not None, got.seen.rendered()
+        assert await one.desk.event("auth.first_signin", {"user": "u-99"}, ident="other", sender="u-99")
+        for _ in range(2):
+            clock.move(days=3)
+            await one.sweep()
+        found = await one.desk.show(got.run)
+        assert [d["text"] for d in found["deliveries"] if d["kind"] == "say"] == ["Your account is ready when you are."]
+        assert found["line"] == "waiting on Bo since 08:00"
+        said = await one.desk.answer(got.run, "1.onMiss.2.onMiss.1", "I call them", by="bo@acme.de")
+        assert said.accepted and await state(one, got.run) == "done"
+
+
+async def test_a_script_that_needs_an_agent_or_a_channel_that_is_not_on_is_refused(tmp_path: Path) -> None:
+    async with product(tmp_path) as one:
+        for script, says in (
+            ("- a = ask\n  > What is 2+2?\n", "no agent is configured"),
+            ("- xs = list a b\n- b = each xs\n  > {it}?\n", "no agent is configured"),
+            ("- e = expect camera.line_2 within 1h\n  > the housing is closed\n", "no agent is configured"),
+            ('[{op:"line_send",to:"line:U1",messages:[{type:"text",text:"x"}]}]', "line"),
+        ):
+            got = await one.desk.start(script, by="bo@acme.de", job="j")
+            assert got.refused and says in got.seen.rendered(), got.seen.rendered()

@@ -109,6 +109,12 @@ def _agents(c: Checking, place: str, op: Op, spec: OpSpec) -> Iterator[Problem]:
         for to in literal_texts(c, place, "to", op.to):
             if to.text == "agent":
                 yield problem(to.span, "agent-missing", "no agent is configured")
+    if op.op == "expect" and "check" in op.params:
+        said = "`check` needs an agent that judges, and no agent is configured"
+        yield problem(c.span(place, "check"), "agent-missing", said, "`where` filters by an expression instead")
+    if op.on_miss == "replan":
+        said = "`replan` needs an agent, and no agent is configured"
+        yield problem(c.name(place), "agent-missing", said, "write a branch instead")
 
 
 def _need(c: Checking, place: str, op: Op) -> Iterator[Problem]:
