@@ -36,13 +36,17 @@ def main() -> None:
     except Exception as fault:
         if debug:
             raise
-        _fail(f"{_said(fault)}\nrun it again with --debug to see where", debug, SURROUNDINGS)
+        _fail(_said(fault), debug, SURROUNDINGS)
 
 
 def _said(fault: Exception) -> str:
+    """A fault in a line, and what to do about it."""
     if isinstance(fault, FileNotFoundError):
         return f"{fault.filename} is not there"
-    return f"{type(fault).__name__}: {fault}"
+    if type(fault).__module__.startswith("sqlalchemy"):
+        why = (str(fault).splitlines() or [""])[0].partition(") ")[2] or type(fault).__name__
+        return f"the database does not answer: {why}\nstart it, or set WAITON_DATABASE_URL; `waiton doctor` says more"
+    return f"{type(fault).__name__}: {' '.join(str(fault).split())}\nrun it again with --debug to see where"
 
 
 def _fail(text: str, debug: bool, code: int) -> NoReturn:

@@ -28,7 +28,11 @@ _PUT = Statement(
         )
     )
 )
-_GONE = Statement(sa.update(person).where(person.c.ws == b("ws"), person.c.email == b("email_")).values(active=0))
+_GONE = Statement(
+    sa.update(person)
+    .where(person.c.ws == b("ws"), person.c.email == b("email_"), person.c.active == 1)
+    .values(active=0)
+)
 _PUT_ROLE = Statement(
     lambda insert: insert(role).values(ws=b("ws"), name=b("name"), email=b("email")).on_conflict_do_nothing()
 )
@@ -98,7 +102,7 @@ def put(tx: Transaction, email: str, name: str, timezone: str | None = None) -> 
 
 
 def remove(tx: Transaction, email: str) -> bool:
-    """The person is no longer here; what they did stays on record."""
+    """The person is no longer here; what they did stays on record. False where they were not here."""
     return _GONE.run(tx, {"ws": tx.ws, "email_": email}).rowcount == 1
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
+from bot.domain.errors import Misconfigured
 from store.dialect import Transaction, engine_for
 
 T = TypeVar("T")
@@ -53,9 +54,15 @@ class Database:
 
 
 def upgrade(url: str) -> None:
-    """Brings a database to this release's tables (alembic's head)."""
-    if _standing(url) == newest():
+    """Brings a database to this release's tables (alembic's head). Raises Misconfigured where it is of a newer one."""
+    standing = _standing(url)
+    if standing == newest():
         return
+    if standing is not None and standing > newest():
+        raise Misconfigured(
+            f"the database is of a newer release ({standing}; this one has {newest()}); install that release, "
+            "or set WAITON_DATABASE_URL to another database"
+        )
     from alembic import command
 
     _make_folder(url)
@@ -86,6 +93,9 @@ def _standing(url: str) -> str | None:
 
 def check(url: str) -> str | None:
     """None where the database has this release's tables, else what it has."""
+    database = sa.make_url(url).database
+    if url.startswith("sqlite") and not (database and Path(database).is_file()):
+        return "no tables"
     from alembic.runtime.migration import MigrationContext
     from alembic.script import ScriptDirectory
 

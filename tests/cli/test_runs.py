@@ -13,7 +13,7 @@ import time
 from tests.cli.conftest import Folder
 
 ASK = "- scope = ask @ana approve decline within 2d\n  > Extend the pilot?\n- say\n  > It is {scope}.\n- show scope\n"
-RUN = re.compile(r"waiton resume (\S+)")
+RUN = re.compile(r"waiton resume (\w+)")
 
 
 def test_a_choice_is_taken_by_number_and_by_text(folder: Folder) -> None:

@@ -7,6 +7,7 @@ import pytest
 from tests.cli.conftest import Folder
 
 ASK = "- scope = ask @ana approve decline within 2d\n  > Extend the pilot?\n- say\n  > {scope}\n"
+ANA = "people: [{email: ana@acme.de, name: Ana}]\n"
 REPORT = {
     "state", "result", "held", "bindings", "ops", "deliveries", "calls", "agent_calls", "lines", "edits", "replies",
     "notes", "preflight", "cost",
@@ -69,7 +70,7 @@ def test_show_as_card_and_as_a_picture(folder: Folder) -> None:
 def test_rehearse_prints_what_happened_in_order_and_says_how_it_ended(folder: Folder) -> None:
     scenario = folder.write(
         "s.yaml",
-        "people: [{email: ana@acme.de, name: Ana}]\nsteps:\n  - {at: +1h, answer: {op: scope, with: approve}}\n",
+        f"{ANA}steps:\n  - {{at: +1h, answer: {{op: scope, by: ana@acme.de, with: approve}}}}\n",
     )
     said = folder.waiton("rehearse", folder.write("s.md", ASK), "--scenario", scenario)
     assert said.status == 0
@@ -78,7 +79,7 @@ def test_rehearse_prints_what_happened_in_order_and_says_how_it_ended(folder: Fo
 
 
 def test_rehearse_in_json_has_the_shape_of_the_language_and_the_same_bytes_twice(folder: Folder) -> None:
-    words = ["rehearse", folder.write("s.md", ASK), "--json"]
+    words = ["rehearse", folder.write("s.md", ASK), "--json", "--scenario", folder.write("s.yaml", ANA)]
     first = folder.waiton(*words)
     assert first.status == 1, "nobody answers, so it does not end done"
     assert REPORT <= first.json.keys() <= REPORT | {"error", "missing"}
@@ -100,7 +101,7 @@ def test_an_unreadable_scenario_key_is_named_with_the_nearest(folder: Folder) ->
 
 
 def test_branches_are_walked_a_line_an_outcome(folder: Folder) -> None:
-    said = folder.waiton("rehearse", folder.write("s.md", ASK), "--branches")
+    said = folder.waiton("rehearse", folder.write("s.md", ASK), "--scenario", folder.write("s.yaml", ANA), "--branches")
     assert said.status == 0
     ways = [line for line in said.out.splitlines() if not line.startswith(" ")]
     assert [w.split()[-1] for w in ways] == ["approve", "decline", "answer"] and ways[2].startswith("failed")
@@ -108,6 +109,8 @@ def test_branches_are_walked_a_line_an_outcome(folder: Folder) -> None:
 
 def test_coverage_lists_what_was_not_reached(folder: Folder) -> None:
     script = "- scope = ask @ana yes no within 2d\n  > Go?\n- if scope == 'yes'\n  - say\n    > on\n- else\n  - say\n    > off\n"
-    scenario = folder.write("s.yaml", "steps:\n  - {at: +1h, answer: {op: scope, with: 'yes'}}\n")
+    scenario = folder.write(
+        "s.yaml", f"{ANA}steps:\n  - {{at: +1h, answer: {{op: scope, by: ana@acme.de, with: 'yes'}}}}\n"
+    )
     said = folder.waiton("rehearse", folder.write("s.md", script), "--scenario", scenario, "--coverage")
     assert "1 of 4 ops were not reached" in said.out and "2.else.1" in said.out
