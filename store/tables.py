@@ -228,8 +228,8 @@ delivery = Table(
     UniqueConstraint("ws", "id"),
     Index("ix_delivery_op", "ws", "run", "path"),
 )
-"""The outbox of messages and cards: `held` (behind 50 open ones of the same person), `queued`, `sent` (marked before the
-socket is touched), `delivered`, `failed`.
+"""The outbox of messages and cards: `held` (behind 50 open ones of the same person), `queued`, `sent` (marked before
+the socket is touched), `delivered`, `failed`.
 `outcome`: what a card has turned into; `shown` 0 while the platform does not show that yet."""
 Index("ix_delivery_queued", delivery.c.seq, sqlite_where=text("state in ('queued','sent')"))
 Index("ix_delivery_token", delivery.c.token, unique=True, sqlite_where=text("token is not null"))

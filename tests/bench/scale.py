@@ -10,6 +10,7 @@ from pathlib import Path
 from bot.wiring import Product
 from store import outbox
 from tests.bench.settle import opened
+from tests.runtime.world import until
 
 ASKS = (
     '[{op:"core.transform",id:"xs",from:[],jq:"[range(%d)]"},{op:"core.map",id:"out",over:"$xs",'
@@ -17,8 +18,8 @@ ASKS = (
 )
 
 
-async def _cards(one: Product, run: str) -> int:
-    return len(await one.committer.read(lambda tx: outbox.find(tx, run_id=run, limit=20_000)))
+async def _asked(one: Product, run: str, count: int) -> bool:
+    return len(await one.committer.read(lambda tx: outbox.find(tx, run_id=run, limit=20_000))) >= count
 
 
 async def answers_in_a_map(folder: Path, size: int, count: int = 200) -> float:
@@ -30,9 +31,8 @@ async def answers_in_a_map(folder: Path, size: int, count: int = 200) -> float:
         while left > 0:
             got = await one.desk.start(ASKS % size, by="bo@acme.de", job="j")
             assert got.run is not None
-            async with asyncio.timeout(300):
-                while await _cards(one, got.run) < size:
-                    await asyncio.sleep(0.05)
+            run = got.run
+            await until(lambda run=run: _asked(one, run, size), 300)
             for index in range(min(size - 1, left)):
                 begun = time.perf_counter()
                 said = await one.desk.answer(got.run, f"2[{index}].1", "y", by="ana@acme.de")
