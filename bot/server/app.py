@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from bot.runtime.committer import database_away
 from bot.server import acting, endpoints, hooks, live, login, openapi, operators, record, room
 from bot.server.respond import Guard, not_there, plain_page
 from bot.server.room import for_post, for_reader
@@ -71,8 +72,22 @@ async def _http(request: Request, fault: Exception) -> Response:
 
 async def _broken(request: Request, fault: Exception) -> Response:
     """A fault of ours: the log has it, the caller learns that nothing is known to have changed."""
+    if database_away(fault):
+        log.warning("database away", path=request.url.path, method=request.method, fault=str(fault))
+        return _away(request)
     log.error("request failed", path=request.url.path, method=request.method, exc_info=fault)
     said = "Something broke here; the log says what. Look at the page again to see how things stand."
     if request.url.path.startswith(("/api", "/hooks", "/e/")):
         return JSONResponse({"text": said}, 500)
     return plain_page("Something broke", said, status=500)
+
+
+def _away(request: Request) -> Response:
+    """The database cannot be reached: nothing was stored, so the caller sends it again."""
+    said = "The database cannot be reached just now. Nothing changed; try again in a moment."
+    again = {"Retry-After": "2"}
+    if request.url.path.startswith(("/api", "/hooks", "/e/")):
+        return JSONResponse({"text": said}, 503, again)
+    page = plain_page("One moment", said, status=503)
+    page.headers.update(again)
+    return page
