@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
+import subprocess
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -10,7 +13,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from bot.runtime.clock import SystemClock
-from bot.runtime.leases import LASTS
+from bot.runtime.leases import LASTS, RENEWED_S, lives, new_holder
 from bot.runtime.tools import tool
 from bot.runtime.waker import Waker
 from store import leases, outbox
@@ -126,9 +129,26 @@ async def _told(one, run: str) -> bool:
     )
 
 
-def test_a_lease_is_renewed_well_before_it_ends() -> None:
-    from bot.runtime.leases import RENEWED_S
+def test_a_pid_that_is_used_again_is_another_process() -> None:
+    mine = new_holder()
+    host, pid, word = mine.split("/")
+    before = f"{host}/{pid.partition('.')[0]}.1/{word}"
+    assert lives(mine, {"worker": mine}) and not lives(mine, {})
+    assert not lives(before, {"worker": before}), "in a container every process has the pid of the one before"
+    assert lives("elsewhere/1.1/x", {"worker": "elsewhere/1.1/x"}), "of another machine only the lease is known"
 
+
+def test_a_process_that_nobody_has_buried_is_dead() -> None:
+    child = subprocess.Popen(["sleep", "60"])
+    holder = f"{socket.gethostname()}/{child.pid}./x"
+    assert lives(holder, {"worker": holder})
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert not lives(holder, {"worker": holder})
+    child.wait()
+
+
+def test_a_lease_is_renewed_well_before_it_ends() -> None:
     assert timedelta(seconds=3 * RENEWED_S) < LASTS
 
 
