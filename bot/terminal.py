@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.config import load
+from bot.domain.catalog import World
 from bot.domain.errors import WaitonError
 from bot.domain.plan import Op
 from bot.domain.record import OpRow, RunRow
@@ -200,7 +201,7 @@ class _Screen:
         world = world_of(self.one.site, run, self.one.clock.now())
         by_place = {op.place: op for op, _ in plan.walk()}
         new = self._happened(rows, by_place, await self._messages())
-        self._list = [] if run.ended else _pending(rows, by_place)
+        self._list = [] if run.ended else self._pending(rows, by_place, world)
         line = tenses.line(rows, world, self.one.clock.now(), reader=self.me)
         mine = [r for r in rows if is_open(r) and self.me in _to(r)]
         put = self.asked is None or all(r.path != self.asked.path or r.rev != self.asked.rev for r in mine)
@@ -238,6 +239,17 @@ class _Screen:
                 why = f" → {short(row.value)}"
             new.append(f"{mark} {row.path:<6} {told(by_place[row.place])}{why}")
         return new + said
+
+    def _pending(self, rows: list[OpRow], by_place: Mapping[str, Op], world: World) -> list[str]:
+        """What waits, on whom since when, and what is next, a line an op; regions at work are left out."""
+        now = [r for r in rows if tenses.tense(r) == "waiting" and not (r.unclosed and r.state == "running")]
+        later = [r for r in rows if tenses.tense(r) == "next"]
+        lines: list[str] = []
+        for row in now:
+            since = tenses.line([row], world, self.one.clock.now(), reader=self.me)
+            lines.append(f"● {row.path:<6} {_called(row, by_place)}{f' · {since}' if since else ''}")
+        lines += [f"○ {row.path:<6} {_called(row, by_place)}" for row in later[:NEXT]]
+        return lines + ([f"  … and {len(later) - NEXT} more"] if len(later) > NEXT else [])
 
     def _draw(self, new: list[str], put: bool) -> None:
         """What is new goes above the list; nothing is drawn over a line that is being typed unless it must."""
@@ -328,13 +340,8 @@ class _Screen:
         return FINE if run.state == "done" else OTHERWISE
 
 
-def _pending(rows: list[OpRow], by_place: Mapping[str, Op]) -> list[str]:
-    """What waits and what is next, a line an op; regions that only hold others are left out."""
-    now = [r for r in rows if tenses.tense(r) == "waiting" and not (r.unclosed and r.state == "running")]
-    later = [r for r in rows if tenses.tense(r) == "next"]
-    lines = [f"● {r.path:<6} {told(by_place[r.place]) if r.place in by_place else r.op}" for r in now]
-    lines += [f"○ {r.path:<6} {told(by_place[r.place]) if r.place in by_place else r.op}" for r in later[:NEXT]]
-    return lines + ([f"  … and {len(later) - NEXT} more"] if len(later) > NEXT else [])
+def _called(row: OpRow, by_place: Mapping[str, Op]) -> str:
+    return told(by_place[row.place]) if row.place in by_place else row.op
 
 
 def _field(field: dict[str, Any]) -> str:
