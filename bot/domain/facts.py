@@ -65,8 +65,10 @@ class Answered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrived:
-    """An event that one of the run's expectations may take. `passes`: what each expectation's `where` gave for
-    it (`True`, `False`, or the reason as text), by path. `only`: early evidence offered to one expectation."""
+    """An event that one of the run's expectations may take. `at`: when it was received, which is what deadlines are
+    held against; `now`: when it is applied (early evidence is applied long after). `passes`: what each expectation's
+    `where` gave for it (`True`, `False`, or the reason as text), by path. `only`: early evidence offered to one
+    expectation."""
 
     at: datetime
     stream: str
@@ -74,6 +76,7 @@ class Arrived:
     """`{id, stream, from, at, event, conversation?}` as stored."""
     passes: Mapping[str, bool | str] = field(default_factory=dict)
     only: str | None = None
+    now: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,7 @@ def apply(view: View, fact: Fact) -> Step:
 
     The step's `where` is not empty where expressions must be evaluated for the fact first; nothing else of it
     counts then. Facts that are stale or repeated change nothing and get the reply that stands."""
-    turn = Turn(view, fact.at)
+    turn = Turn(view, (fact.now or fact.at) if isinstance(fact, Arrived) else fact.at)
     resume(turn)
     match fact:
         case Accepted():

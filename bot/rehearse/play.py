@@ -388,7 +388,7 @@ class Player(ScriptedAgents):
     async def _arrived(self, run_id: str, event: dict[str, Any], at: datetime, only: str | None) -> None:
         passes: dict[str, bool | str] = {}
         while True:
-            outcome = self.fact(run_id, Arrived(at=at, stream=event["stream"], event=event, passes=passes, only=only))
+            outcome = self.fact(run_id, Arrived(at=at, now=self.now, stream=event["stream"], event=event, passes=passes, only=only))
             if not outcome.where:
                 return
             for path, (expression, names) in outcome.where.items():

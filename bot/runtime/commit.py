@@ -174,17 +174,3 @@ def accept(
     runs.add_plan(tx, run.plan, body, source, surface)
     runs.add(tx, run)
     return _apply(tx, site, run, Accepted(at=run.created))
-
-
-def offer(
-    tx: Transaction, site: Site, event: dict[str, Any], at: datetime, passes: Mapping[str, Mapping[str, bool | str]]
-) -> list[Outcome]:
-    """Gives an event to every run with an expectation that it could settle. `passes`: by run, what has been
-    evaluated of its expectations' `where`."""
-    found: list[Outcome] = []
-    for run_id in dict.fromkeys(
-        r for r, _ in waits.waiting_for(tx, event["stream"], event.get("from"), event.get("conversation"))
-    ):
-        fact = Arrived(at=at, stream=event["stream"], event=event, passes=passes.get(run_id, {}))
-        found.append(take(tx, site, run_id, fact))
-    return found

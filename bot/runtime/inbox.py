@@ -81,12 +81,14 @@ class Inbox:
 
     def _offer(self, tx: Transaction, number: int, event: dict[str, Any], passes: Passes) -> list[Outcome]:
         """Gives the event to each run that could take it; a run that took it before changes nothing."""
-        at = datetime.fromisoformat(event["at"])
+        at, now = datetime.fromisoformat(event["at"]), self.clock.now()
         outcomes: list[Outcome] = []
         for run_id in dict.fromkeys(
             r for r, _ in waits.waiting_for(tx, event["stream"], event["from"], event["conversation"])
         ):
-            fact = Arrived(at=at, stream=event["stream"], event=event, passes=passes.get(run_id, {}))
+            fact = Arrived(
+                at=at, now=now, stream=event["stream"], event=event, passes=passes.get(run_id, {})
+            )
             tx.savepoint("one")
             try:
                 outcomes.append(take(tx, self.committer.site, run_id, fact))

@@ -183,7 +183,7 @@ class Performer:
                 try:
                     event = await self.committer.read(inbox.get, ident)
                     if event is not None:
-                        await arrive(self.committer, self.sandbox, work["run"], event, only=work["path"])
+                        await arrive(self.committer, self.sandbox, work["run"], event, now=self.clock.now(), only=work["path"])
                     break
                 except Exception as fault:  # an event offered twice is offered once
                     if not database_away(fault):
@@ -272,13 +272,18 @@ def result(
 
 
 async def arrive(
-    committer: Committer, sandbox: Sandbox, run_id: str, event: dict[str, Any], *, only: str | None = None
+    committer: Committer, sandbox: Sandbox, run_id: str, event: dict[str, Any], *, now: datetime, only: str | None = None
 ) -> Outcome:
     """Offers one event to one run; evaluates what its expectations filter by, and takes it again."""
     passes: dict[str, bool | str] = {}
     while True:
         fact = Arrived(
-            at=datetime.fromisoformat(event["at"]), stream=event["stream"], event=event, passes=dict(passes), only=only
+            at=datetime.fromisoformat(event["at"]),
+            now=now,
+            stream=event["stream"],
+            event=event,
+            passes=dict(passes),
+            only=only,
         )
         outcome = await committer.fact(run_id, fact)
         if not outcome.where:

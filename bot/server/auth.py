@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection, Request
 
+from bot.config import Settings
 from bot.domain.catalog import World
 from bot.runtime.desk import Desk
 
@@ -73,6 +74,19 @@ def has_csrf(request: Request, reader: Reader, form: Mapping[str, str] | None) -
     """Whether a post carries its session's token, in the form or in `X-CSRF`."""
     given = request.headers.get("x-csrf") or (form.get("csrf") if form is not None else None)
     return isinstance(given, str) and hmac.compare_digest(given.encode(), reader.csrf.encode())
+
+
+def of_no_page(request: HTTPConnection, settings: Settings) -> bool:
+    """Whether no foreign web page made this request: a page in a browser on this machine could post to it, and a name
+    that leads to this machine could stand for it."""
+    origin = request.headers.get("origin")
+    if origin is not None and not same_origin(request):
+        return False
+    if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        return False
+    host = (request.url.hostname or "").casefold()
+    own = (urlsplit(settings.url).hostname or "").casefold()
+    return host in ("localhost", "127.0.0.1", "::1", own, settings.host.casefold())
 
 
 def from_here(request: HTTPConnection) -> bool:

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from bot.config import StreamSettings
-from bot.server.auth import from_here
+from bot.server.auth import from_here, of_no_page
 from bot.server.bodies import NoJson, TooLarge, limited, read_json
 from bot.server.room import desk_of
 
@@ -34,7 +34,7 @@ async def hook(request: Request) -> Response:
         body = await limited(request)
     except TooLarge:
         return _said("The body is over 256 KiB. Nothing was stored.", 413)
-    if stream.kind == "none" and not from_here(request):
+    if stream.kind == "none" and not (from_here(request) and of_no_page(request, desk.settings)):
         return _said("This stream takes events from this machine only. Nothing was stored.", 403)
     refused = verify(stream, request.headers, body, desk.clock.now())
     if refused is not None:
@@ -144,7 +144,8 @@ def _ident(stream: StreamSettings, headers: Mapping[str, str], data: Any) -> tup
     named = {"standard-webhooks": "webhook-id", "github": "x-github-delivery"}.get(stream.kind, "idempotency-key")
     if headers.get(named):
         return headers[named][:200], ""
-    if stream.kind == "stripe" and (found := _text_at(data, "id")) is not None:
+    # An unsigned sender, and Stripe, name an event by its `id` where it has one.
+    if stream.kind in ("stripe", "none", "bearer") and (found := _text_at(data, "id")) is not None:
         return found, ""
     return secrets.token_hex(12), ""
 

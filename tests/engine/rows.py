@@ -430,7 +430,11 @@ class Drive:
                     event = next(e for e in self.rows.stored if e["id"] == ident)
                     self.fact(
                         Arrived(
-                            at=datetime.fromisoformat(event["at"]), stream=event["stream"], event=event, only=call.path
+                            at=datetime.fromisoformat(event["at"]),
+                            now=self.now,
+                            stream=event["stream"],
+                            event=event,
+                            only=call.path,
                         )
                     )
                 self._returned(call)

@@ -151,3 +151,24 @@ async def test_a_minted_address_past_its_time_is_gone_and_one_nobody_minted_not_
     assert (await client.post("/e/none", json={})).status_code == 404 and (
         await client.get("/e/none")
     ).status_code == 404
+
+
+async def test_no_foreign_page_can_forge_an_event_of_an_unsigned_stream(site: Site):
+    """A page open in a browser on this machine may post here without asking first."""
+    body = {"id": "f1", "housing": "closed"}
+    anyone = site.client()
+    for headers in (
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"sec-fetch-site": "cross-site"},
+        {"host": "evil.example"},
+    ):
+        got = await anyone.post("/hooks/camera.line_2", json=body, headers=headers)
+        assert got.status_code == 403, (headers, got.text)
+
+
+async def test_an_unsigned_sender_is_deduplicated_by_the_id_in_its_body(site: Site):
+    anyone = site.client()
+    first = await anyone.post("/hooks/camera.line_2", json={"id": "f1", "housing": "closed"})
+    again = await anyone.post("/hooks/camera.line_2", json={"id": "f1", "housing": "closed"})
+    assert [first.json()["new"], again.json()["new"]] == [True, False]
