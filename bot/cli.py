@@ -162,6 +162,12 @@ def rehearse(file: str, scenario: str | None, as_json: bool, branches: bool, cov
         told = load(Path(scenario).read_text(encoding="utf-8") if scenario else "")
     except (OSError, UnicodeDecodeError) as fault:
         raise WrongScenario(f"{scenario} does not read: {fault}") from None
+    if scenario is None:
+        from bot.offline import surroundings
+        from bot.rehearse.scenario import of_workspace
+
+        catalog, world = surroundings()
+        told = of_workspace(told, world, [spec for spec in catalog.ops.values() if spec.tool])
     how = walked if branches else covered if coverage else play
     code, found = asyncio.run(how(_text(file), told))
     if as_json:

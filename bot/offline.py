@@ -20,7 +20,9 @@ def surroundings() -> tuple[Catalog, World]:
     """The catalogue and the world of this folder's settings and database."""
     settings = load()
     people, roles = _from_file(settings)
-    known = {p.email: p for p in (*people, *settings.people)}
+    known = {
+        p.email: replace(p, identities={**p.identities, "web": p.email}) for p in (*people, *settings.people)
+    }  # the room reaches everyone
     merged = {
         name: tuple(dict.fromkeys((*roles.get(name, ()), *settings.roles.get(name, ()))))
         for name in (*roles, *settings.roles)

@@ -308,6 +308,9 @@ class Player(ScriptedAgents):
         self._events += 1
         stream, sender = str(body["stream"]), body.get("from")
         stream = self._resolved(stream)
+        if not self._known_stream(stream):
+            self._reply(str(sender or "the sender"), f"There is no stream `{stream}` here. Nothing changed.")
+            return
         ident = str(body.get("id") or f"e{self._events}")
         data = normalise(body.get("data") or {})
         chat = stream.partition(":")[0] in ("slack", "telegram", "line", "web") and ":" in stream
@@ -342,6 +345,10 @@ class Player(ScriptedAgents):
                     tx, stream=other, ident=ident, sender=str(sender), conversation=conversation, at=self.now, body=data
                 )
             )
+
+    def _known_stream(self, stream: str) -> bool:
+        kind = stream.partition(":")[0]
+        return stream in self.scenario.streams or kind in ("slack", "telegram", "line", "web", "script", "endpoint")
 
     def _resolved(self, stream: str) -> str:
         template = refs.parse(stream)
@@ -388,7 +395,9 @@ class Player(ScriptedAgents):
     async def _arrived(self, run_id: str, event: dict[str, Any], at: datetime, only: str | None) -> None:
         passes: dict[str, bool | str] = {}
         while True:
-            outcome = self.fact(run_id, Arrived(at=at, now=self.now, stream=event["stream"], event=event, passes=passes, only=only))
+            outcome = self.fact(
+                run_id, Arrived(at=at, now=self.now, stream=event["stream"], event=event, passes=passes, only=only)
+            )
             if not outcome.where:
                 return
             for path, (expression, names) in outcome.where.items():

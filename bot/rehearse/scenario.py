@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import yaml
 
@@ -133,10 +134,23 @@ class Scenario:
         )
 
 
+class _Once(Core):
+    """A key twice in one mapping is refused: the second would win in silence."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                line = key.start_mark.line + 1
+                raise WrongScenario(f"line {line} of the scenario has `{key.value}` a second time; keep one of the two")
+            seen.add(str(key.value))
+        return super().construct_mapping(node, deep)
+
+
 def load(text: str) -> Scenario:
     """The scenario of a YAML text."""
     try:
-        got = yaml.load(text, Loader=Core) if text.strip() else {}
+        got = yaml.load(text, Loader=_Once) if text.strip() else {}
     except yaml.YAMLError as fault:
         raise WrongScenario(f"the scenario does not read as YAML: {fault}") from None
     if got is None:
@@ -147,7 +161,26 @@ def load(text: str) -> Scenario:
 
 
 def build(raw: dict[str, Any]) -> Scenario:
+    """The scenario of a mapping. WrongScenario names the key, what it holds, and what it takes."""
     _known(raw, KEYS, "a scenario")
+    for key in ("people", "agents", "judge", "replan", "steps", "streams", "models"):
+        _must(raw, key, list, "a list")
+    for key in (
+        "roles",
+        "customer",
+        "bindings",
+        "templates",
+        "inputs",
+        "files",
+        "tools",
+        "saved",
+        "policy",
+        "workspace",
+    ):
+        _must(raw, key, dict, "a mapping")
+    for person in raw.get("people") or []:
+        if not isinstance(person, dict) or "@" not in str(person.get("email", "")):
+            raise WrongScenario(f"an entry of `people` needs an `email`; it is `{person}`")
     for key in ("people", "agents", "judge", "replan", "steps"):
         for row in raw.get(key) or []:
             _mapping(row, key)
@@ -164,17 +197,25 @@ def build(raw: dict[str, Any]) -> Scenario:
         )
         for p in raw.get("people") or []
     )
-    owner = str(raw.get("owner") or (people[0].email if people else "owner@example.com"))
+    for key in ("agents", "judge", "replan"):
+        for entry in raw.get(key) or []:
+            if "takes" in entry:
+                _span(entry["takes"], f"an entry of `{key}`, `takes`")
+            if key == "judge" and entry.get("verdict") not in ("agrees", "disagrees", "unclear"):
+                raise WrongScenario(f"a `verdict` is agrees, disagrees or unclear; it is `{entry.get('verdict')}`")
+            if key == "agents" and ("reply" in entry) == ("fails" in entry):
+                raise WrongScenario(f"an entry of `agents` has `reply` or `fails`; it is `{entry}`")
+    owner = _owner(raw, people)
     return Scenario(
         now=now,
         until=_moment(raw["until"], now, "until") if raw.get("until") else None,
         moves=tuple(_move(step, now) for step in raw.get("steps") or []),
         owner=owner,
         people=people,
-        roles={str(n): tuple(map(str, members)) for n, members in (raw.get("roles") or {}).items()},
+        roles=_roles(raw.get("roles") or {}, people),
         customer=normalise(raw["customer"]) if raw.get("customer") else None,
         streams={s.name: s for s in map(_stream, raw.get("streams") or [])},
-        bindings=normalise(raw.get("bindings") or {}),
+        bindings=_bindings(raw.get("bindings") or {}),
         templates=normalise(raw.get("templates") or {}),
         inputs=normalise(raw["inputs"]) if raw.get("inputs") is not None else None,
         files=_files(raw.get("files") or {}),
@@ -189,6 +230,47 @@ def build(raw: dict[str, Any]) -> Scenario:
         pasted=str(raw.get("pasted", "plain")),
         tool_specs=tuple(_tool_spec(str(n), t or {}) for n, t in (raw.get("tools") or {}).items()),
     )
+
+
+def _must(raw: Mapping[str, Any], key: str, kind: type, said: str) -> None:
+    if raw.get(key) is not None and not isinstance(raw[key], kind):
+        raise WrongScenario(f"`{key}` takes {said}; it is `{raw[key]}`")
+
+
+def _roles(raw: Mapping[str, Any], people: tuple[Person, ...]) -> dict[str, tuple[str, ...]]:
+    emails = {p.email for p in people}
+    found: dict[str, tuple[str, ...]] = {}
+    for name, members in raw.items():
+        if not isinstance(members, list):
+            raise WrongScenario(f"the role `{name}` takes a list of emails; it is `{members}`")
+        for email in members:
+            if email not in emails:
+                hint = did_you_mean(nearest(str(email), emails))
+                raise WrongScenario(
+                    f"the role `{name}` names `{email}`, who is not among `people`; {hint or 'add them there'}"
+                )
+        found[str(name)] = tuple(map(str, members))
+    return found
+
+
+def _owner(raw: Mapping[str, Any], people: tuple[Person, ...]) -> str:
+    owner = str(raw.get("owner") or (people[0].email if people else "owner@example.com"))
+    if people and owner not in {p.email for p in people}:
+        hint = did_you_mean(nearest(owner, [p.email for p in people]))
+        raise WrongScenario(f"the owner `{owner}` is not among `people`; {hint or 'add them there'}")
+    return owner
+
+
+def _bindings(raw: dict[str, Any]) -> dict[str, Any]:
+    for name in raw:
+        if name in ("owner", "job", "run", "now", "templates", "history", "ops", "customer"):
+            raise WrongScenario(f"`bindings` holds `{name}`, which the language binds itself")
+    return normalise(raw)
+
+
+def _span(value: Any, where: str) -> None:
+    if durations.seconds(str(value)) is None:
+        raise WrongScenario(f"{where}: `{value}` is no span such as `90s`")
 
 
 def _known(row: Mapping[str, Any], keys: tuple[str, ...], where: str) -> None:
@@ -233,7 +315,38 @@ def _move(step: dict[str, Any], now: datetime) -> Move:
     if what in WITHIN:
         _mapping(body, what)
         _known(body, WITHIN[what], f"`{what}`")
+        lacking = [key for key in {"answer": ("op", "with"), "event": ("stream",)}[what] if key not in body]
+        if lacking or (what == "answer" and ("by" in body) == ("from" in body)):
+            raise WrongScenario(
+                f"an `{what}` needs {', '.join(f'`{k}`' for k in lacking) or '`by` or `from`'}; it is `{body}`"
+            )
+    elif what == "edit":
+        _mapping(body, what)
     return Move(at=_moment(step["at"], now, "at"), what=what, body=body)
+
+
+def _zone(name: str) -> bool:
+    if re.fullmatch(r"[+-]\d{2}:\d{2}", name):
+        return True
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True
+
+
+def of_workspace(told: Scenario, world: World, tools: Iterable[OpSpec]) -> Scenario:
+    """Where no scenario is told: the people, roles, streams, templates and tools of the workspace. Tools give null."""
+    return replace(
+        told,
+        owner=world.owner,
+        people=world.people,
+        roles=world.roles,
+        streams=world.streams,
+        templates=dict(world.templates),
+        tool_specs=tuple(tools),
+        workspace=replace(world.workspace, reminders=()),
+    )
 
 
 def _workspace(raw: dict[str, Any], now: datetime) -> Workspace:
@@ -242,6 +355,13 @@ def _workspace(raw: dict[str, Any], now: datetime) -> Workspace:
     for key in ("working_hours", "ask_window", "approval_window", "quiet_hours"):
         if key in raw:
             fields[key] = str(raw[key])
+    for key in ("ask_window", "approval_window"):
+        if key in fields and durations.parse(fields[key]) is None:
+            raise WrongScenario(f"`workspace`, `{key}`: `{fields[key]}` is no duration such as `14d`")
+    if "timezone" in raw and not _zone(fields["timezone"]):
+        raise WrongScenario(
+            f"`workspace`, `timezone`: there is no zone `{raw['timezone']}`; write one such as `Europe/Berlin`"
+        )
     if "holidays" in raw:
         fields["holidays"] = frozenset(str(day) for day in raw["holidays"])
     if raw.get("reminders"):
@@ -298,6 +418,8 @@ def _tools(raw: dict[str, Any]) -> dict[str, dict[str, Any]]:
         tool = tool or {}
         _mapping(tool, f"tools.{name}")
         _known(tool, WITHIN["tools"], f"tool `{name}`")
+        if tool.get("takes") is not None:
+            _span(tool["takes"], f"tool `{name}`, `takes`")
         found[str(name)] = tool
     return found
 
