@@ -69,6 +69,8 @@ def _text(file: str) -> bytes:
     if file == "-":
         return sys.stdin.buffer.read()
     path = Path(file)
+    if path.is_dir():
+        raise WaitonError(f"{file} is a folder; give the path of a script")
     if not path.is_file():
         raise WaitonError(f"{file} is not there; give the path of a script, or - for standard input")
     return path.read_bytes()

@@ -69,6 +69,13 @@ _TOKEN_OF = Statement(
     )
 )
 _SETTING = Statement(sa.select(setting.c.value).where(setting.c.ws == b("ws"), setting.c.name == b("name")))
+_KEEP = Statement(
+    lambda insert: (
+        insert(setting)
+        .values(ws=b("ws"), name=b("name"), value=b("value"))
+        .on_conflict_do_update(index_elements=["ws", "name"], set_={"value": b("value")})
+    )
+)
 _SET = Statement(
     lambda insert: insert(setting).values(ws=b("ws"), name=b("name"), value=b("value")).on_conflict_do_nothing()
 )
@@ -189,3 +196,13 @@ def secret_key(tx: Transaction, fresh: str) -> str:
     got = _SETTING.one(tx, {"ws": tx.ws, "name": "secret_key"})
     assert got is not None
     return got[0]
+
+
+def put_setting(tx: Transaction, name: str, value: str) -> None:
+    """Keeps a small thing that processes of one database tell each other."""
+    _KEEP.run(tx, {"ws": tx.ws, "name": name, "value": value})
+
+
+def setting_of(tx: Transaction, name: str) -> str | None:
+    got = _SETTING.one(tx, {"ws": tx.ws, "name": name})
+    return got[0] if got else None

@@ -401,7 +401,9 @@ def what_stands(turn: Turn, row: OpRow, reader: str | None = None) -> str:
             giver = "You" if reader and reader.casefold() == row.by.casefold() else words.called(row.by, turn.world)
             return f"{giver} answered `{text(row.value)}` at {at}."
         case "done":
-            return f"It was settled at {at}."
+            givers = [words.called(str(a["by"]), turn.world) for a in row.data.get("answers", [])]
+            what = "" if isinstance(row.value, list) else f" for `{text(row.value)}`"
+            return f"{', '.join(givers) or 'They'} settled it{what} at {at}."
         case "cancelled":
             return f"This question was withdrawn at {at}."
         case "missed":

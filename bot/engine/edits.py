@@ -74,6 +74,8 @@ def _apply(turn: Turn, fact: Edited) -> None:
         row = find(turn, str(edit.get("op") or edit.get("after")), kind, fact.by)
         _allowed(turn, row, kind, fact.by)
         if row.state not in kind.states:
+            if kind.key == "accept" and row.state in PENDING:
+                raise Refused(f"`{row.id or row.path}` is still {row.state}, so there is no late answer to accept")
             raise Refused(f"`{row.id or row.path}` has moved on: {_stands(turn, row)}")
         if fact.rev is not None and fact.rev != row.rev:
             raise Refused(f"`{row.id or row.path}` has changed since: {_stands(turn, row)}")
@@ -391,8 +393,10 @@ def _run_edit(turn: Turn, fact: Edited, what: str) -> None:
             raise Refused(f"the run is {run.state}")
         case _:
             raise Refused(f"`{what}` is no edit of a run; there are `cancel`, `pause`, `resume` and `retry`")
-    _record(turn, fact, "", what, before, run.state)
-    turn.reply(fact.by, f"Done: {what}.", accepted=True)
+    after = {"cancel": "cancelled", "pause": "paused", "resume": "running", "retry": "running"}[what]
+    _record(turn, fact, "", what, before, after)
+    said = {"retry": "goes on from where it halted", "resume": "goes on"}.get(what, f"is {after}")
+    turn.reply(fact.by, f"Done: the run {said}.", accepted=True)
 
 
 # --- the edited plan -----------------------------------------------------------------------------------------------

@@ -48,4 +48,4 @@ def ticked(words: Iterable[object]) -> str:
 
 
 def span(length: timedelta) -> str:
-    return durations.spell(length)
+    return durations.spell(length) if length >= timedelta(seconds=1) else "a moment"

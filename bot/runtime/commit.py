@@ -14,7 +14,7 @@ from typing import Any
 
 from bot.domain.catalog import Catalog, World
 from bot.domain.changes import Delivery, Reply, Step
-from bot.domain.facts import Accepted, Arrived, Continued, Delivered, Fact, Returned
+from bot.domain.facts import Accepted, Continued, Delivered, Fact, Returned
 from bot.domain.ids import digest
 from bot.domain.plan import Plan
 from bot.domain.record import RunRow
@@ -24,7 +24,7 @@ from bot.engine.index import PlanIndex, build
 from bot.engine.view import View
 from bot.language.write import from_program, to_program
 from bot.runtime import report
-from store import inbox, ops, runs, steps, waits
+from store import inbox, ops, runs, steps
 from store.dialect import Transaction
 
 PLANS_KEPT = 512

@@ -183,7 +183,9 @@ class Desk:
             return take(tx, self.site, run_id, fact)
 
         outcome = await self.committer.write(write)
-        if outcome is None or outcome.missing:
+        if outcome is not None and outcome.missing:
+            return Said(text=f"There is no run `{run_id}`.", accepted=False, status=404)
+        if outcome is None:
             return Said(text=f"There is no question `{op}` in this run.", accepted=False, status=404)
         return _said(outcome)
 
@@ -363,14 +365,19 @@ class Desk:
         return await self.committer.read(directory.read, self.settings, self.clock.now())
 
     # --- who ---------------------------------------------------------------------------------------------------
-    async def login_link(self, email: str) -> str:
-        """A link that logs this person in once, within 15 minutes."""
+    async def serving_at(self, url: str) -> None:
+        """The server stands at this address: links that other commands print lead there."""
+        await self.committer.write(lambda tx: people.put_setting(tx, "url", url))
+
+    async def login_link(self, email: str, *, base: str | None = None) -> str:
+        """A link that logs this person in once, within 15 minutes; at `base`, else where the server stands."""
         secret = secrets.token_urlsafe(24)
         now = self.clock.now()
         await self.committer.write(
             lambda tx: people.add_login(tx, secret, email, now + timedelta(minutes=LOGIN_MINUTES))
         )
-        return f"{self.settings.url}/login/{secret}"
+        base = base or await self.committer.read(people.setting_of, "url") or self.settings.url
+        return f"{base}/login/{secret}"
 
     async def log_in(self, secret: str) -> tuple[str, str] | None:
         """Uses a link up: the session's cookie and whose it is; None where the link is used, old or unknown."""

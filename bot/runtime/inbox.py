@@ -86,9 +86,7 @@ class Inbox:
         for run_id in dict.fromkeys(
             r for r, _ in waits.waiting_for(tx, event["stream"], event["from"], event["conversation"])
         ):
-            fact = Arrived(
-                at=at, now=now, stream=event["stream"], event=event, passes=passes.get(run_id, {})
-            )
+            fact = Arrived(at=at, now=now, stream=event["stream"], event=event, passes=passes.get(run_id, {}))
             tx.savepoint("one")
             try:
                 outcomes.append(take(tx, self.committer.site, run_id, fact))

@@ -183,7 +183,9 @@ class Performer:
                 try:
                     event = await self.committer.read(inbox.get, ident)
                     if event is not None:
-                        await arrive(self.committer, self.sandbox, work["run"], event, now=self.clock.now(), only=work["path"])
+                        await arrive(
+                            self.committer, self.sandbox, work["run"], event, now=self.clock.now(), only=work["path"]
+                        )
                     break
                 except Exception as fault:  # an event offered twice is offered once
                     if not database_away(fault):
@@ -272,7 +274,13 @@ def result(
 
 
 async def arrive(
-    committer: Committer, sandbox: Sandbox, run_id: str, event: dict[str, Any], *, now: datetime, only: str | None = None
+    committer: Committer,
+    sandbox: Sandbox,
+    run_id: str,
+    event: dict[str, Any],
+    *,
+    now: datetime,
+    only: str | None = None,
 ) -> Outcome:
     """Offers one event to one run; evaluates what its expectations filter by, and takes it again."""
     passes: dict[str, bool | str] = {}

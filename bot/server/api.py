@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 
 from bot.domain.errors import WaitonError
 from bot.language import durations
+from bot.language.problems import did_you_mean, nearest
 from bot.runtime.desk import Desk, NotThere
 from bot.server import hooks, live, rights
 from bot.server.auth import bearer_of
@@ -75,9 +76,20 @@ def hooks_limit(request: Request) -> int:
     return BODY_BYTES * (2 if request.url.path in ("/api/runs", "/api/check") else 1)
 
 
+def _unknown(body: dict[str, Any], known: tuple[str, ...]) -> Response | None:
+    """A key that nothing reads is refused: a misspelt `inputs` would start the script without them."""
+    for key in body:
+        if key not in known:
+            hint = did_you_mean(nearest(key, known)) or f"there are {', '.join(f'`{k}`' for k in known)}"
+            return _said(f"Nothing here is called `{key}`; {hint} Nothing changed.", 422)
+    return None
+
+
 async def start(request: Request, email: str) -> Response:
     """Checks a script and runs it."""
     desk, body = desk_of(request), await _body(request)
+    if (odd := _unknown(body, ("script", "inputs", "job"))) is not None:
+        return odd
     script, inputs, job = body.get("script"), body.get("inputs"), body.get("job")
     if (
         not isinstance(script, str)
@@ -189,6 +201,8 @@ async def answer(request: Request, email: str) -> Response:
 
     if not await desk.committer.read(concerned):
         return _absent()
+    if (odd := _unknown(body, ("with", "reason"))) is not None:
+        return odd
     reason = body.get("reason")
     if "with" not in body or (reason is not None and not isinstance(reason, str)):
         return _said("Give the answer as `with`, and `reason` as a text. Nothing changed.", 422)

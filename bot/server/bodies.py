@@ -35,13 +35,21 @@ async def limited(request: Request, most: int = BODY_BYTES) -> bytes:
 def read_json(body: bytes) -> Any:
     """The body as JSON. Raises NoJson; a number that is none (`NaN`) counts as no JSON."""
     try:
-        return json.loads(body.decode("utf-8"), parse_constant=_refused)
+        return json.loads(body.decode("utf-8"), parse_constant=_refused, object_pairs_hook=_once)
     except (ValueError, RecursionError):
         raise NoJson from None
 
 
 def _refused(word: str) -> Any:
     raise ValueError(word)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object, none of whose keys stands twice: the second would win in silence."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key twice")
+    return found
 
 
 FORM_BYTES = 4 * BODY_BYTES

@@ -166,9 +166,10 @@ async def _first_person(product: Product, settings: Settings) -> str:
 
 
 async def _announce(product: Product, settings: Settings, held: socket.socket, first: str) -> None:
-    link = await product.desk.login_link(first)
-    if settings.port == 0 and settings.public_url is None:
-        link = link.replace(settings.url, f"http://{settings.host}:{held.getsockname()[1]}")
+    fixed = settings.port != 0 or settings.public_url is not None
+    base = settings.url if fixed else f"http://{settings.host}:{held.getsockname()[1]}"
+    await product.desk.serving_at(base)
+    link = await product.desk.login_link(first, base=base)
     world = await product.desk.world()
     other = next((p.email for p in world.people if p.email != first), "you@example.com")
     print(

@@ -50,7 +50,7 @@ CASES: dict[str, Case] = {
     "remove": Case("last", True, ("last", "cancelled"), (("open", True, "moved on"), ("later", True, "`later`"))),
     "insert": Case("done", [{"op": "say", "body": "hello"}], ("done", "done"),
                    (("done", [{"op": "sai", "body": "x"}], "sai"), ("done", [{"op": "say", "body": "$never"}], "never"))),
-    "accept": Case("missed", True, ("missed", "done"), (("open", True, "moved on"), ("done", True, "moved on"))),
+    "accept": Case("missed", True, ("missed", "done"), (("open", True, "no late answer"), ("done", True, "moved on"))),
 }  # fmt: skip
 
 
