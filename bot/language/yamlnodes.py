@@ -28,8 +28,8 @@ def read(text: str, problems: list[Problem]) -> dict[str, Member]:
     except yaml.MarkedYAMLError as fault:
         mark = fault.problem_mark or fault.context_mark
         at = start + min(mark.index if mark else 0, max(0, len(body) - 1))
-        said = (fault.problem or "this is no YAML").replace("found ", "found here: ", 1)
-        problems.append(_problem(at, at + 1, f"the front matter cannot be read: {said}"))
+        at, said, mend = _in_words(fault, start, body, at)
+        problems.append(_problem(at, at + 1, f"the front matter cannot be read: {said}", mend))
     except (yaml.YAMLError, RecursionError, ValueError):
         problems.append(_problem(start, start + 1, "the front matter cannot be read as YAML"))
     return {}
@@ -101,5 +101,56 @@ def _offsets(said: str, start: int, end: int) -> list[int]:
     return [min(start + k, max(start, end)) for k in range(len(said) + 1)]
 
 
-def _problem(start: int, end: int, message: str) -> Problem:
-    return Problem(start=start, end=max(end, start + 1), code="front-matter", message=message)
+_WORDS: tuple[tuple[str, str, str | None], ...] = (
+    ("while parsing a flow sequence", "this `[` is never closed", "close it with `]`"),
+    ("while parsing a flow mapping", "this `{` is never closed", "close it with `}`"),
+    ("while scanning a quoted scalar", "this quote is never closed", "close it on its line"),
+    ("while scanning a simple key", "this line has no `:` behind its key", "write it as `key: value`"),
+    ("mapping values are not allowed", "a `:` stands inside a value here", "put the value in quotes"),
+    ("'\\t' that cannot start", "a tab stands here", "indent with blanks"),
+    ("cannot start any token", "no value begins with this character", "put the value in quotes"),
+    ("but found '<block mapping start>'", "this line is indented otherwise than those around it", "align it with them"),
+    ("expected <block end>", "this does not go on what stands above it", "align it, or put the value in quotes"),
+    ("undefined alias", "`&` and `*` of YAML are not read here", "put the value in quotes"),
+    ("alias", "`&` and `*` of YAML are not read here", "put the value in quotes"),
+    ("anchor", "`&` and `*` of YAML are not read here", "put the value in quotes"),
+    ("tag", "`!` of YAML is not read here", "put the value in quotes"),
+    ("escape", "`\\` in double quotes begins an escape that is not known", "use single quotes"),
+    ("unacceptable character", "a character stands here that cannot be shown", "take it out"),
+)
+"""What PyYAML says of a fault, in its context or its problem, and our words for it."""
+_OPENED = ("while parsing a flow", "while scanning a quoted scalar")
+
+
+def _in_words(fault: Any, start: int, body: str, at: int) -> tuple[int, str, str | None]:
+    """Where a fault of the YAML is, what it is, and the mend."""
+    context, problem = str(fault.context or ""), str(fault.problem or "")
+    opener = start + fault.context_mark.index if fault.context_mark is not None else at
+    if problem.startswith("expected the node content") and (found := _unclosed(body[: at - start + 1])) is not None:
+        opener, context = start + found, f"while parsing a flow {'sequence' if body[found] == '[' else 'mapping'}"
+    if context.startswith("while parsing a flow") and _unclosed(body) is None:
+        bracket = "]" if "sequence" in context else "}"
+        return at, f"`,` or `{bracket}` is missing before this", None
+    for said, ours, mend in _WORDS:
+        if said in context or said in problem:
+            return (
+                (opener if context.startswith(_OPENED) or said.startswith("while scanning a simple") else at),
+                ours,
+                mend,
+            )
+    return at, "this is no `key: value`", "put the value in quotes"
+
+
+def _unclosed(body: str) -> int | None:
+    """The innermost bracket that is open at the end of `body`."""
+    opened: list[int] = []
+    for at, char in enumerate(body):
+        if char in "[{":
+            opened.append(at)
+        elif char in "]}" and opened:
+            opened.pop()
+    return opened[-1] if opened else None
+
+
+def _problem(start: int, end: int, message: str, mend: str | None = None) -> Problem:
+    return Problem(start=start, end=max(end, start + 1), code="front-matter", message=message, mend=mend)
