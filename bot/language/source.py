@@ -5,6 +5,7 @@ What a channel knows of its platform (mentions, lists, entities) is undone there
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from bisect import bisect_right
@@ -27,7 +28,20 @@ _STARTS = re.compile(r"^[\ufeff\u200b\u2060]+", re.MULTILINE)
 _LINKED = re.compile(r"<(?:mailto:|https?://|tel:)([^|<>\s]*)\|([^<>\n]*)>")
 _BARE_LINK = re.compile(r"<((?:https?://|mailto:|tel:)[^|<>\s]+)>")
 _ENTITY = re.compile(r"&(lt|gt|amp);")
-_ENTITIES = {"lt": "<", "gt": ">", "amp": "&"}
+_HTML = re.compile(r"&(lt|gt|amp|quot|apos|#39|#34|#x27|#x22);")
+_QUOT = re.compile(r"&(?:quot|#34|#x22);")
+_ENTITIES = {
+    "lt": "<",
+    "gt": ">",
+    "amp": "&",
+    "quot": '"',
+    "apos": "'",
+    "#39": "'",
+    "#34": '"',
+    "#x27": "'",
+    "#x22": '"',
+}
+_JSON = re.compile(r"(?:\s|```\w*|run_program\()*[\[{]")
 _FENCE = re.compile(r"`{3,}|^[ \t]*~{3,}", re.MULTILINE)
 _LANGUAGE = re.compile(r"[ \t]*(?:[A-Za-z][\w+.-]*)?[ \t]*(?:\n|\Z)|(?:json5?|markdown|md)[ \t]+(?=[\[{])")
 _WRAPPER = re.compile(r"\s*(?:await\s+)?run_program\s*\(\s*(?=[\[{])")
@@ -48,6 +62,8 @@ class Source:
     origin: Origin
     escaping: Escaping = "plain"
     problems: tuple[Problem, ...] = ()
+    html: bool = False
+    """It came HTML-escaped, and was read as what it says."""
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column, from 1, in the text as pasted."""
@@ -113,10 +129,12 @@ class Source:
         if end <= start:
             return self._start(start) + 1
         last = self.origin[end - 1]
-        entity = _ENTITY.match(self.pasted, last) if self.text[end - 1] in "<>&" else None
+        entity = (_HTML if self.html else _ENTITY).match(self.pasted, last) if self.text[end - 1] in "<>&\"'" else None
         return entity.end() if entity else last + 1
 
     def _escaped(self, text: str) -> str:
+        if self.html:
+            return html.escape(text)
         if self.escaping != "slack":
             return text
         return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
@@ -136,10 +154,12 @@ def mend(pasted: str | bytes, escaping: Escaping = "plain", is_command: Callable
     if escaping == "slack":
         state = _replace(*state, _BARE_LINK, _bare)
         state = _replace(*state, _ENTITY, lambda m: (_ENTITIES[m[1]], 0))
+    if escaped := _html_escaped(state[0]):
+        state = _replace(*state, _HTML, lambda m: (_ENTITIES[m[1]], 0))
     state = _unfenced(*state, is_command or (lambda rest: True))
     state = _unwrapped(*state)
     mended, origin_now = state
-    return Source(original, mended, origin_now, escaping, tuple(problems))
+    return Source(original, mended, origin_now, escaping, tuple(problems), escaped)
 
 
 def _decoded(data: bytes, problems: list[Problem]) -> str:
@@ -197,6 +217,11 @@ def _bare(found: re.Match[str]) -> tuple[str, int]:
     target = found[1]
     skip = len("mailto:") if target.startswith("mailto:") else len("tel:") if target.startswith("tel:") else 0
     return target[skip:], 1 + skip
+
+
+def _html_escaped(text: str) -> bool:
+    """Whether it is a JSON text whose every quote came HTML-escaped."""
+    return "&" in text and '"' not in text and bool(_JSON.match(text)) and bool(_QUOT.search(text))
 
 
 def _unfenced(text: str, origin: Origin, is_command: Callable[[str], bool]) -> tuple[str, Origin]:
