@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bot.domain.catalog import Arg, OpSpec
 from bot.language import json5, words
-from bot.language.addressees import looks_like
+from bot.language.addressees import CHANNELS, looks_like
 from bot.language.lower import ALL_FIELDS
-from bot.language.problems import Fix, Problem
+from bot.language.problems import Fix, Problem, did_you_mean, nearest
 from bot.language.refs import path
 from bot.language.shape import kinds
 from bot.language.tree import Member, Node
@@ -48,6 +48,7 @@ class Arguments:
     params: dict[str, Member] = field(default_factory=dict)
     plain: list[Word | Node] = field(default_factory=list)
     wounded: bool = False
+    has_quote: bool = False
 
     def problem(
         self, start: int, end: int, code: str, message: str, mend: str | None = None, fix: Fix | None = None
@@ -57,10 +58,19 @@ class Arguments:
 
 
 def read(
-    text: str, start: int, stop: int, spec: OpSpec | None, name: str, known: set[str], problems: list[Problem]
+    text: str,
+    start: int,
+    stop: int,
+    spec: OpSpec | None,
+    name: str,
+    known: set[str],
+    problems: list[Problem],
+    *,
+    quoted: bool = False,
 ) -> Arguments:
-    """The arguments in `text[start:stop]` of the command `name`; `known`: names bound above."""
-    given = Arguments(text, start, stop, spec, name, known, problems)
+    """The arguments in `text[start:stop]` of the command `name`; `known`: names bound above; `quoted`: a quote
+    stands below it."""
+    given = Arguments(text, start, stop, spec, name, known, problems, has_quote=quoted)
     if spec is not None and spec.args and spec.args[0].kind == "expression":
         _expression(given, spec.args[0].name)
         return given
@@ -254,7 +264,8 @@ def _names(given: Arguments, word: Word) -> Node:
         if current.lone is not None:
             value = current.lone.text
         end = current.start + len(current.raw.rstrip(","))
-        nodes.append(Node(kind="text", start=current.start, end=end, value=value, markdown=True))
+        braces = 1 if current.lone is not None else 0
+        nodes.append(Node(kind="text", start=current.start + braces, end=end - braces, value=value, markdown=True))
         given.at = current.end
         current = words.next_word(given.text, given.at, given.stop) if more else None
     if len(nodes) == 1:
@@ -325,6 +336,13 @@ def _places(given: Arguments, spec: OpSpec) -> None:
             first = left.pop(0)
             node = first if isinstance(first, Node) else _addressee(first)
             put(given, arg.name, first.start, first.end, node)
+        elif left and (meant := _misspelt_addressee(left)) is not None:
+            first = left.pop(0)
+            message = f"nobody is addressed as `{_said(first)[:60]}`"
+            fix = Fix(start=first.start, end=first.end, text=meant)
+            given.problem(first.start, first.end, "unknown-addressee", message, f"did you mean `{meant}`?", fix)
+            node = Node(kind="text", start=first.start, end=first.end, value=meant, markdown=True)
+            put(given, arg.name, first.start, first.end, node)
     if spec.name == "core.repeat":
         args = args[:1]
     if _swapped(given, args, left):
@@ -342,6 +360,25 @@ def _places(given: Arguments, spec: OpSpec) -> None:
 
 def _addresses(word: Word | Node) -> bool:
     return isinstance(word, Node) or (not word.quoted and looks_like(word.value))
+
+
+_KINDS = ("role", "agent", *CHANNELS)
+
+
+def _misspelt_addressee(left: list[Word | Node]) -> str | None:
+    """What the first word was meant to be, where it is a misspelt `role:…`, `agent:…` or conversation. Words that all
+    begin with the same `x:` are choices."""
+    first = left[0]
+    if isinstance(first, Node) or first.quoted:
+        return None
+    kind, colon, rest = first.value.partition(":")
+    alike = any(isinstance(word, Word) and word.value.startswith(f"{kind}:") for word in left[1:])
+    if not colon or not rest or alike:
+        return None
+    near = [kind.casefold()] if kind.casefold() in _KINDS else nearest(kind, [k for k in _KINDS if len(k) > 3])
+    # `wed:10` and `link:a` are choices.
+    meant = [k for k in near if kind.casefold() == k or k not in ("line", "web")]
+    return f"{meant[0]}:{rest}" if len(meant) == 1 else None
 
 
 def _addressee(word: Word) -> Node:
@@ -478,6 +515,22 @@ def _wrong_way(given: Arguments, first: str, second: str, one: Word, two: Word) 
 def _too_many(given: Arguments, spec: OpSpec, args: list[Arg], left: list[Word | Node]) -> None:
     start, end = left[0].start, left[-1].end
     said = given.text[start:end]
+    if (meant := _misspelt_keyword(given, spec, left[0])) is not None:
+        first = left[0]
+        assert isinstance(first, Word)
+        message = f"`{given.name}` has no `{first.raw}`"
+        fix = Fix(start=first.start, end=first.end, text=meant)
+        given.problem(first.start, first.end, "unknown-parameter", message, did_you_mean([meant]), fix)
+        given.at = first.end
+        _keyed(given, meant, replace(first, raw=meant))
+        return
+    if spec.quote is not None and not args and given.has_quote:
+        one = len(left) == 1
+        message = f"`{said[:60]}` is {'one word' if one else f'{len(left)} words'} too many for `{given.name}`"
+        them = "it" if one else "them"
+        mend = f"its {spec.quote} is the quote below: put {them} there, or take {them} out"
+        given.problem(start, end, "too-many-words", message, mend)
+        return
     if spec.quote is not None and not args:
         mend = f"write it below as `> {said}`" if "\n" not in said else "write it below as `> …`"
         given.problem(start, end, "too-many-words", f"`{given.name}` takes its {spec.quote} in a quote below it", mend)
@@ -492,6 +545,15 @@ def _too_many(given: Arguments, spec: OpSpec, args: list[Arg], left: list[Word |
         mend = f"it is written `{spec.shape}`; quote words that belong together"
     many = "one word" if len(left) == 1 else f"{len(left)} words"
     given.problem(start, end, "too-many-words", f"`{said[:60]}` is {many} too many for `{given.name}`", mend, fix)
+
+
+def _misspelt_keyword(given: Arguments, spec: OpSpec, word: Word | Node) -> str | None:
+    """The keyword that a word too many was likely meant to be, of those that the command takes and has not got."""
+    if isinstance(word, Node) or word.quoted:
+        return None
+    takes = [k for k in KEYWORDS if k in spec.fields or k in spec.params.get("properties", {})]
+    near = nearest(word.raw, [k for k in takes if k not in given.members])
+    return near[0] if len(near) == 1 and len(word.raw) > 2 else None
 
 
 def _said(word: Word | Node) -> str:

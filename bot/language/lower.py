@@ -14,7 +14,7 @@ from typing import Any
 from bot.domain.catalog import Catalog, OpSpec
 from bot.domain.plan import RANK_STEP, Default, Op, Plan, Region, Retry
 from bot.language import program, refs
-from bot.language.problems import Problem, did_you_mean, nearest
+from bot.language.problems import Fix, Problem, did_you_mean, nearest, respelling
 from bot.language.shape import faults
 from bot.language.tree import Member, Node, Placed
 
@@ -106,7 +106,9 @@ def _wrapper(at: _Lowering, node: Node) -> tuple[Mapping[str, Member], list[Node
         return {}, []
     for key, member in node.members.items():
         if key not in program.KEYS:
-            at.problem(member, "unknown-field", f"a program has no `{key}`", did_you_mean(nearest(key, program.KEYS)))
+            near = nearest(key, [k for k in program.KEYS if k not in node.members])
+            fix = respelling(member.start, member.end, key, near[0]) if len(near) == 1 else None
+            at.problem(member, "unknown-field", f"a program has no `{key}`", did_you_mean(near), fix=fix)
     if written.value.kind == "object":
         return node.members, [written.value]
     if written.value.kind != "array":
@@ -180,10 +182,12 @@ def _op(at: _Lowering, node: Node, place: str, rank: int, level: int, *, missing
 def _unknown(at: _Lowering, node: Node, name: str, *, markdown: bool) -> None:
     if markdown:
         near = nearest(name, [*(command(op) for op in at.catalog.ops), "else", "branch", "miss", "error"])
-        at.problem(node, "unknown-op", f"no command is called `{name}`", did_you_mean(near))
-        return
-    near = [COMMANDS[name]] if name in COMMANDS else nearest(name, at.catalog.ops)
-    at.problem(node, "unknown-op", f"no op is called `{name}`", did_you_mean(near))
+        said = f"no command is called `{name}`"
+    else:
+        near = [COMMANDS[name]] if name in COMMANDS else nearest(name, at.catalog.ops)
+        said = f"no op is called `{name}`"
+    fix = Fix(start=node.offset(0), end=node.offset(len(name)), text=near[0]) if len(near) == 1 and name else None
+    at.problem(node, "unknown-op", said, did_you_mean(near), fix=fix)
 
 
 Members = dict[str, Member]
@@ -195,6 +199,8 @@ def _sorted(at: _Lowering, node: Node, spec: OpSpec | None) -> tuple[Members, Me
     params: Members = {}
     regions: Members = {}
     at.meant = set()
+    stray: list[tuple[bool, str, Member]] = []
+    _misspelt_params(at, node, spec)
     inner = _inner(at, node, spec)
     own = spec.params.get("properties", {}) if spec else {}
     for at_op, members in ((True, node.members), (False, inner)):
@@ -213,8 +219,29 @@ def _sorted(at: _Lowering, node: Node, spec: OpSpec | None) -> tuple[Members, Me
             elif not at_op and _is_field(key, spec):
                 _put(at, fields, key, member)
             elif spec is not None:
-                _stray(at, spec, key, member)
+                stray.append((at_op, key, member))
+    for at_op, key, member in stray if spec is not None else ():
+        assert spec is not None
+        meant = _stray(at, spec, key, member, {*fields, *params, *regions, *node.members}, at_op=at_op)
+        if meant is not None:
+            (params if meant in own else regions if meant in spec.regions else fields)[meant] = member
     return fields, params, regions
+
+
+def _misspelt_params(at: _Lowering, node: Node, spec: OpSpec | None) -> None:
+    """`parms: {…}` is read as the `params` that it was meant to be, so that only its key is at fault."""
+    if "params" in node.members or (spec is not None and spec.tool and spec.schema is None and node.markdown):
+        return
+    taken = {"id", *ALL_FIELDS, *(spec.params.get("properties", {}) if spec else ()), *(spec.regions if spec else ())}
+    for key, member in node.members.items():
+        if member.value.kind != "object" or key in taken or key == "op":
+            continue
+        if nearest(key, {*taken, "params"}) == ["params"]:
+            message = f"an op has no `{key}`"
+            fix = respelling(member.start, member.end, key, "params")
+            at.problem(member, "unknown-field", message, did_you_mean(["params"]), fix=fix)
+            node.members["params"] = node.members.pop(key)
+            return
 
 
 def _inner(at: _Lowering, node: Node, spec: OpSpec | None) -> Mapping[str, Member]:
@@ -241,26 +268,34 @@ def _put(at: _Lowering, into: Members, key: str, member: Member) -> None:
     at.problem(member, "parameter-twice", f"`{key}` stands twice on this op", "keep one of the two", also=also)
 
 
-def _stray(at: _Lowering, spec: OpSpec, key: str, member: Member) -> None:
+def _stray(
+    at: _Lowering, spec: OpSpec, key: str, member: Member, present: Collection[str], *, at_op: bool
+) -> str | None:
+    """Reports a key that nothing knows. Returns the field, parameter or region that it was plainly meant to be."""
     name = command(spec.name) if member.value.markdown else spec.name
+    frame = [k for k in (*spec.fields, *spec.regions, "id", *(("params",) if at_op else ())) if k not in present]
     if spec.tool:
         taken = (spec.schema or {}).get("properties", {})
-        mend = (
-            "put it into `params`" if key in taken or spec.schema is None else did_you_mean(nearest(key, spec.fields))
-        )
-        at.problem(member, "unknown-field", f"`{key}` is no field of an op", mend)
-        return
-    known = [*spec.params.get("properties", {}), *spec.fields, *spec.regions, "id"]
-    near = nearest(key, known)
+        near = [] if key in taken or (spec.schema is None and len(key) < 5) else nearest(key, frame)
+        mend = did_you_mean(near)
+        if mend is None and (key in taken or spec.schema is None):
+            mend = "put it into `params`"
+        meant = near[0] if len(near) == 1 else None
+        fix = respelling(member.start, member.end, key, meant) if meant else None
+        at.problem(member, "unknown-field", f"`{key}` is no field of an op", mend, fix=fix)
+        return meant if meant != "params" else None
+    near = nearest(key, [*(k for k in spec.params.get("properties", {}) if k not in present), *frame])
     at.meant.update(near)
     mend = did_you_mean(near)
     if mend is None and key in (*ALL_FIELDS, *REGIONS):
         at.problem(member, "unknown-field", f"`{name}` takes no `{key}`")
-        return
+        return None
     listed = ", ".join(f"`{k}`" for k in spec.params.get("properties", {}))
-    at.problem(
-        member, "unknown-parameter", f"`{name}` has no `{key}`", mend or (f"it has {listed}" if listed else None)
-    )
+    mend = mend or (f"it has {listed}" if listed else None)
+    meant = near[0] if len(near) == 1 else None
+    fix = respelling(member.start, member.end, key, meant) if meant else None
+    at.problem(member, "unknown-parameter", f"`{name}` has no `{key}`", mend, fix=fix)
+    return meant if meant != "params" else None
 
 
 def _id(at: _Lowering, fields: Members) -> str | None:
@@ -476,7 +511,7 @@ def _regions(
     for key in spec.regions if spec else [k for k in REGIONS if k in regions]:
         member = regions.get(key)
         if member is None:
-            if key != "else" and id(node) not in at.wounded:
+            if key != "else" and id(node) not in at.wounded and key not in at.meant:
                 _region_missing(at, node, spec, key)
             continue
         if key == "branches":

@@ -13,8 +13,8 @@ from typing import Literal
 from bot.domain.catalog import Catalog, OpSpec
 from bot.language import arguments, frontmatter, json5, words
 from bot.language.items import IDENT, Item, every, lay_out, op_name, reads_as_command, rests
-from bot.language.lower import COMMANDS, LEVELS
-from bot.language.problems import Fix, Note, Problem, nearest
+from bot.language.lower import COMMANDS, LEVELS, command
+from bot.language.problems import Fix, Note, Problem, did_you_mean, nearest
 from bot.language.tree import Member, Node
 
 _WORD = re.compile(r"\S+")
@@ -92,6 +92,14 @@ def _no_command(reader: _Reader, items: list[Item]) -> None:
     start = items[0].at if items else len(reader.text) - len(reader.text.lstrip())
     line_end = reader.text.find("\n", start)
     end = items[0].end if items else len(reader.text) if line_end < 0 else line_end
+    word = _WORD.match(reader.text, start, end) if items else None
+    commands = [*(command(op) for op in reader.catalog.ops), "else", "branch", "miss", "error"]
+    near = nearest(word[0], commands) if word else []
+    if word and near:
+        fix = Fix(start=word.start(), end=word.end(), text=near[0]) if len(near) == 1 else None
+        message = f"no command is called `{word[0]}`"
+        reader.problem(word.start(), word.end(), "unknown-op", message, did_you_mean(near), fix)
+        return
     mend = "a command is an item such as `- files = glob src/*.py`"
     if reader.text.count("```") > 2:
         mend = "a script stands in one fence, or in none"
@@ -233,7 +241,9 @@ def _op(reader: _Reader, item: Item, depth: int) -> Node:
     node.members["op"] = Member(key="op", start=word.start(), end=word.end(), value=value)
     if spec is None and _hinted(reader, item, node, ident, word, end):
         return node
-    given = arguments.read(text, word.end(), end, spec, word[0], reader.known, reader.problems)
+    given = arguments.read(
+        text, word.end(), end, spec, word[0], reader.known, reader.problems, quoted=bool(item.quotes)
+    )
     _quotes(reader, item, spec, given)
     for fence in item.fences:
         _parameters(reader, fence, given)

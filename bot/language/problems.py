@@ -67,8 +67,8 @@ def spent() -> bool:
 
 
 def nearest(word: str, known: Iterable[str], most: int = 4) -> list[str]:
-    """The known names that `word` was likely meant to be, best first: case, `_` and `-` folded, at most half of
-    the letters wrong."""
+    """The known names that `word` was likely meant to be, best first: case, `_` and `-` folded; of up to four letters
+    one may be wrong, of up to eight two, of more a third."""
     left = _left.get()
     if len(word) > LONGEST_NAME or (left is not None and left[0] <= 0):
         return []
@@ -78,11 +78,11 @@ def nearest(word: str, known: Iterable[str], most: int = 4) -> list[str]:
     scored: list[tuple[int, str]] = []
     for name in dict.fromkeys(known):
         scanned += 1
-        limit = max(1, max(len(folded), len(name)) // 2) if len(folded) > 1 else 0
+        limit = _limit(folded, name)
         if abs(len(folded) - len(name)) > limit + name.count("_") + name.count("-") or len(name) > LONGEST_NAME:
             continue
         other = _fold(name)
-        limit = max(1, max(len(folded), len(other)) // 2) if len(folded) > 1 else 0
+        limit = _limit(folded, other)
         if len(letters.difference(other)) > limit:
             continue
         if left is not None:
@@ -108,6 +108,13 @@ def did_you_mean(names: Sequence[str]) -> str | None:
     return f"did you mean {' or '.join(quoted) if len(quoted) < 3 else ', '.join(quoted[:-1]) + ' or ' + quoted[-1]}?"
 
 
+def respelling(start: int, end: int, key: str, text: str) -> Fix | None:
+    """The replacement of a key that stands from `start` to `end`, with quotes around it or a colon behind it; None
+    where it is written in some other way."""
+    lead = 1 if end - start == len(key) + 2 else 0
+    return Fix(start=start + lead, end=start + lead + len(key), text=text) if end - start <= len(key) + 2 else None
+
+
 def width(text: str) -> int:
     """Columns on a terminal: wide characters take two, combining ones none."""
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
@@ -115,6 +122,14 @@ def width(text: str) -> int:
 
 def _fold(word: str) -> str:
     return word.casefold().replace("_", "").replace("-", "")
+
+
+def _limit(a: str, b: str) -> int:
+    """How many letters may be wrong."""
+    longer = max(len(a), len(b))
+    if len(a) < 2:
+        return 0
+    return 1 if longer <= 4 else 2 if longer <= 8 else longer // 3
 
 
 def _distance(a: str, b: str, limit: int) -> int:

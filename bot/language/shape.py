@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from bot.language.problems import Problem, did_you_mean, nearest
+from bot.language.problems import Fix, Problem, did_you_mean, nearest, respelling
 from bot.language.refs import parse
 from bot.language.tree import Node
 
@@ -59,7 +59,14 @@ def _check(schema: Schema, node: Node, name: str, found: list[Problem]) -> None:
     values = schema.get("enum", [schema["const"]] if "const" in schema else None)
     if values is not None and node.value not in values:
         near = nearest(str(node.value), [v for v in values if isinstance(v, str)])
-        _fault(node, "parameter-value", f"{name} is {_one_of(schema)}, not `{node.value}`", found, did_you_mean(near))
+        _fault(
+            node,
+            "parameter-value",
+            f"{name} is {_one_of(schema)}, not `{node.value}`",
+            found,
+            did_you_mean(near),
+            _instead(node, near),
+        )
     elif node.kind == "number":
         _bounds(schema, node, name, found)
     elif node.kind == "text" and "pattern" in schema and not re.search(schema["pattern"], node.value):
@@ -92,7 +99,14 @@ def _any_of(schema: Schema, node: Node, name: str, found: list[Problem]) -> None
         found.extend(bounds)
         return
     said = f"`{node.value}`" if node.kind == "text" else _a(node)
-    _fault(node, "parameter-value", f"{name} is {_one_of(schema)}, not {said}", found, did_you_mean(near))
+    _fault(
+        node,
+        "parameter-value",
+        f"{name} is {_one_of(schema)}, not {said}",
+        found,
+        did_you_mean(near),
+        _instead(node, near),
+    )
 
 
 def _bounds(schema: Schema, node: Node, name: str, found: list[Problem]) -> None:
@@ -130,11 +144,12 @@ def _object(schema: Schema, node: Node, name: str, found: list[Problem]) -> None
         if key in properties:
             _check(properties[key], member.value, f"`{key}` in {name}", found)
         elif extra is False:
-            near = nearest(key, properties)
+            near = nearest(key, [k for k in properties if k not in node.members])
             meant.update(near)
+            fix = respelling(member.start, member.end, key, near[0]) if len(near) == 1 else None
             mend = did_you_mean(near) or "it has " + ", ".join(f"`{k}`" for k in properties)
             where = Node(kind="text", start=member.start, end=member.end)
-            _fault(where, "unknown-parameter", f"{name} has no `{key}`", found, mend)
+            _fault(where, "unknown-parameter", f"{name} has no `{key}`", found, mend, fix)
         elif isinstance(extra, Mapping):
             _check(extra, member.value, f"`{key}` in {name}", found)
     for key in schema.get("required", ()):
@@ -143,8 +158,17 @@ def _object(schema: Schema, node: Node, name: str, found: list[Problem]) -> None
             _fault(where, "parameter-missing", f"{name} needs `{key}`", found)
 
 
-def _fault(node: Node, code: str, message: str, found: list[Problem], mend: str | None = None) -> None:
-    found.append(Problem(start=node.start, end=node.end, code=code, message=message, mend=mend))
+def _fault(
+    node: Node, code: str, message: str, found: list[Problem], mend: str | None = None, fix: Fix | None = None
+) -> None:
+    found.append(Problem(start=node.start, end=node.end, code=code, message=message, mend=mend, fix=fix))
+
+
+def _instead(node: Node, near: list[str]) -> Fix | None:
+    """A text's replacement, inside its quotes."""
+    if len(near) != 1 or node.kind != "text" or not node.value:
+        return None
+    return Fix(start=node.offset(0), end=node.offset(len(node.value)), text=near[0])
 
 
 def _is(node: Node, allowed: set[str]) -> bool:

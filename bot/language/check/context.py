@@ -88,8 +88,14 @@ class Checking:
         node = self.node(place, *path)
         if node is None or node.kind != "text":
             return self.span(place, *path)
-        first, last = node.offset(start), node.offset(end)
-        return (first, max(last, first + 1))
+        return (node.offset(start), self._end(node, start, end))
+
+    def _end(self, node: Node, start: int, end: int) -> int:
+        """Where the last of a text's characters ends: what follows it may be a brace, or an end of line, that the
+        text does not have. One written as an escape ends where the next begins."""
+        last = node.offset(max(start, end - 1))
+        escaped = self.source is not None and self.source.text[last : last + 1] == "\\"
+        return max(node.offset(end) if escaped else last + 1, last + 1)
 
     def use(self, place: str, use: Use, steps: int | None = None) -> Span:
         """The name that a use mentions; with `steps`, the path up to and including so many."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from bot.domain.plan import Op
@@ -187,8 +188,8 @@ def _record(c: Checking, place: str, use: Use) -> Problem | None:
     start, _ = c.use(place, use)
     node = c.node(place, use.field, *use.keys)
     if node is not None and node.kind == "text":
-        at = node.value.find(name, use.start + 3)
-        start = node.offset(at) if at >= 0 else start
+        found = re.compile(rf"(?<=[.\"'\[]){re.escape(name)}(?!\w)").search(node.value, use.start + len("ops"))
+        start = node.offset(found.start()) if found else start
     span = (start, start + len(name))
     near = nearest(name, _ids_above(c, place))
     return problem(

@@ -6,13 +6,14 @@ import functools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from bot.domain.catalog import OpSpec
 from bot.domain.plan import Default, Op, Region
 from bot.language import cel, types
 from bot.language.check.context import Checking, Span, problem
-from bot.language.problems import Problem, did_you_mean, nearest
+from bot.language.problems import Problem, did_you_mean, nearest, respelling
 from bot.language.refs import has_refs, refs
 from bot.language.scope import Use
 from bot.language.types import Type, is_list, is_record
@@ -439,6 +440,8 @@ def _argument(c: Checking, op: Op, spec: OpSpec, fault: Any, path: tuple[str | i
     kind = type(fault.kind).__name__
     of = f"`{op.op}`" if not path else f"`{'.'.join(map(str, path))}` of `{op.op}`"
     if kind == "Required":
+        if _misspelt(op, spec, path, fault.kind.property):
+            return
         yield problem(
             c.span(op.place, *path) if path else c.name(op.place),
             "argument-missing",
@@ -447,14 +450,12 @@ def _argument(c: Checking, op: Op, spec: OpSpec, fault: Any, path: tuple[str | i
     elif kind in ("AdditionalProperties", "UnevaluatedProperties"):
         properties: Mapping[str, Any] = (_subschema(spec.schema or {}, path) or {}).get("properties", {})
         for key in fault.kind.unexpected:
-            near = nearest(key, properties)
+            near = nearest(key, [k for k in properties if k not in op.params or path])
             listed = f"it takes {', '.join(f'`{k}`' for k in properties)}" if properties else "it takes none"
-            yield problem(
-                _key_span(c, op.place, path, key),
-                "unknown-argument",
-                f"{of} takes no `{key}`",
-                did_you_mean(near) or listed,
-            )
+            span = _key_span(c, op.place, path, key)
+            fix = respelling(*span, key, near[0]) if len(near) == 1 and c.node(op.place, *path, key) else None
+            mend = did_you_mean(near) or listed
+            yield replace(problem(span, "unknown-argument", f"{of} takes no `{key}`", mend), fix=fix)
     else:
         wanted = _subschema(spec.schema or {}, path)
         said = types.spell(types.from_schema(wanted)) if kind == "Type" and wanted else ""
@@ -467,13 +468,28 @@ def _argument(c: Checking, op: Op, spec: OpSpec, fault: Any, path: tuple[str | i
             near = nearest(str(value), options)
             listed = ", ".join(f"`{o}`" for o in fault.kind.options)
             yield problem(
-                c.span(op.place, *path), "argument-value", f"{of} is one of {listed}, not {shown}", did_you_mean(near)
+                c.span(op.place, *path),
+                "argument-value",
+                f"{of} is one of {listed}, not {shown}",
+                did_you_mean(near),
+                near[0] if len(near) == 1 and isinstance(value, str) else None,
+                fix_at=c.inner(op.place, *path),
             )
         elif said:
             yield problem(c.span(op.place, *path), "argument-type", f"{of} must be {said}, not {shown}")
         else:
             message = re.sub(r"\"([^\"]*)\"", r"`\1`", fault.message)
             yield problem(c.span(op.place, *path), "argument-value", f"{of}: {message}")
+
+
+def _misspelt(op: Op, spec: OpSpec, path: tuple[str | int, ...], wanted: str) -> bool:
+    """Whether a missing argument is there under a likely misspelling, which is told as such."""
+    within = _subschema(spec.schema or {}, path) or {}
+    given = _at(dict(op.params), path)
+    if within.get("additionalProperties") is not False or not is_record(given):
+        return False
+    properties: Mapping[str, Any] = within.get("properties", {})
+    return any(wanted in nearest(key, properties) for key in given if key not in properties)
 
 
 def _key_span(c: Checking, place: str, path: tuple[str | int, ...], key: str) -> Span:
