@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bot.domain.catalog import Catalog
+from bot.language.addressees import looks_like
 from bot.language.lower import COMMANDS
 from bot.language.problems import Note, Problem
 
@@ -22,6 +23,7 @@ _FENCE = re.compile(r"[ \t]*(?P<run>`{3,}|~{3,})[ \t]*(?P<language>[\w+.-]*)[^`]
 _QUOTE = re.compile(r"[ \t]*>")
 IDENT = re.compile(r"""(?P<name>[^\s="'`{}()\[\]:]+)[ \t]*(?P<sign>:?=)(?![=~])[ \t]*(?=\S|\Z)""")
 WORD = re.compile(r"\S+")
+_QUOTED = re.compile(r"\n(?:[ \t]*\n)*[ \t]*>")
 STRUCTURE = ("else", "branch", "miss", "error")
 
 Mode = Literal["start", "item", "quote", "gap", "fence", "text"]
@@ -58,6 +60,8 @@ class Layout:
     stack: list[Item] = field(default_factory=list)
     latest: Item | None = None
     mode: Mode = "start"
+    names: set[str] = field(default_factory=set[str])
+    """What the items above bind."""
 
     def problem(self, start: int, end: int, code: str, message: str, mend: str | None = None) -> None:
         self.problems.append(Problem(start=start, end=end, code=code, message=message, mend=mend))
@@ -128,25 +132,53 @@ def _line(layout: Layout, line: str, start: int, end: int) -> None:
     elif item := _ITEM.match(line.rstrip()):
         _item(layout, item, start)
     elif layout.mode == "item" and layout.latest is not None:
-        _unmarked(layout, line, start)
+        _unmarked(layout, line, start, end)
         layout.latest.end = start + len(line.rstrip())
     elif layout.mode == "quote" and layout.latest is not None:
         lead = len(line) - len(line.lstrip())
         layout.latest.quotes[-1].append((start + lead, end))
+        _unmarked(layout, line, start, end)
     else:
-        _unmarked(layout, line, start)
+        _unmarked(layout, line, start, end)
         layout.mode = "text"
 
 
-def _unmarked(layout: Layout, line: str, start: int) -> None:
+def _unmarked(layout: Layout, line: str, start: int, end: int) -> None:
     """A comment that reads as a command is worth a note."""
-    ident = IDENT.match(line.strip())
-    word = WORD.match(line.strip(), ident.end() if ident else 0)
-    if ident is None or word is None or op_name(word[0], layout.catalog) is None:
+    said = line.strip()
+    ident = IDENT.match(said)
+    word = WORD.match(said, ident.end() if ident else 0)
+    if word is None:
+        return
+    name = op_name(word[0], layout.catalog)
+    if name is None and word[0] not in STRUCTURE:
+        return
+    if ident is None and not _commands(layout, name, word[0], said[word.end() :].split()[:40], end):
         return
     lead = len(line) - len(line.lstrip())
-    message = f"`{line.strip()[:60]}` reads as a command, but without `- ` before it it is none"
+    message = f"`{said[:60]}` reads as a command, but without `- ` before it it is none"
     layout.notes.append(Note(start=start + lead, end=start + len(line.rstrip()), code="no-marker", message=message))
+
+
+def _commands(layout: Layout, name: str | None, word: str, further: list[str], end: int) -> bool:
+    """Whether a line is a command rather than prose that happens to begin with such a word: somebody is addressed, a
+    quote follows, a tool has parameters, or a condition compares."""
+    if name is None:
+        return further in ([], ["replan"]) or (word == "else" and further[0] == "if")
+    spec = layout.catalog.get(name)
+    if spec is None:
+        return False
+    if spec.expressions and word not in ("expect", "each", "ask"):
+        return any(re.search(r"[=<>!|&]=?|\w\(|\w\.\w", part) for part in further)
+    if spec.args and spec.args[0].kind == "addressee" and further and looks_like(further[0]):
+        return True
+    if spec.quote is not None and _QUOTED.match(layout.text, end):
+        return True
+    if spec.tool:
+        return not further or any(re.fullmatch(r"[A-Za-z_][\w-]*:", part) for part in further)
+    return any(part == "within" or re.fullmatch(r"[A-Za-z_]\w*:", part) for part in further[1:-1]) or (
+        1 <= len(further) <= max(1, len(spec.args)) and any(part in layout.names for part in further)
+    )
 
 
 def _quote(layout: Layout, line: str, start: int, end: int) -> None:
@@ -175,6 +207,8 @@ def _item(layout: Layout, found: re.Match[str], start: int) -> None:
         layout.stack.pop()
     (layout.stack[-1].children if layout.stack else layout.top).append(item)
     layout.stack.append(item)
+    if ident := IDENT.match(found["rest"]):
+        layout.names.add(ident["name"])
     layout.latest, layout.mode = item, "item"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
@@ -107,7 +107,7 @@ def _examined(
         read=found,
         plan=found.plan,
         problems=tuple(problems),
-        notes=tuple(sorted(notes, key=lambda n: n.start)),
+        notes=_each_once(notes),
         preflight=flight.preflight(checking) if not problems else {},
         types=dict(checking.types),
     )
@@ -152,6 +152,14 @@ def _merged(found: Read, checking: Checking) -> list[Problem]:
         # Of the spans that begin before a problem ends, one overlaps it if the farthest reaches past its start.
         further = [p for p in further if not ((at := bisect_left(starts, p.end)) and reach[at - 1] > p.start)]
     return _once([*told, *further], placed=True)
+
+
+def _each_once(notes: Sequence[Note]) -> tuple[Note, ...]:
+    """In order of place, the same words once."""
+    said: dict[str, Note] = {}
+    for note in sorted(notes, key=lambda n: n.start):
+        said.setdefault(note.message, note)
+    return tuple(said.values())
 
 
 def _once(problems: list[Problem], *, placed: bool) -> list[Problem]:

@@ -189,6 +189,69 @@ def test_further_notes() -> None:
     ]
 
 
+def test_a_line_that_reads_as_a_command_without_a_marker_is_noted_wherever_it_stands() -> None:
+    def unmarked(text: str) -> list[str]:
+        return [n.message.split("`")[1] for n in seen(text).notes if n.code == "no-marker"]
+
+    good = "- say\n  > x"
+    assert unmarked(f"say @ana\n  > important\n{good}") == ["say @ana"]
+    assert unmarked(f"say\n  > important\n\n{good}") == ["say"]
+    assert unmarked(f"{good}\nask @ana yes no\n  > Q") == ["ask @ana yes no"]
+    assert unmarked(f"{good}\n\nask @ana yes no\n\n  > Q\n{good}") == ["ask @ana yes no"]
+    assert unmarked(f"{good}\n\na = ask @ana yes no") == ["a = ask @ana yes no"]
+    assert unmarked(f"- xs = list a\nshow xs\n{good}") == ["show xs"]
+    assert unmarked(f"{good}\n\ndeploy service: api") == ["deploy service: api"]
+    assert unmarked(f"{good}\n\nelse\n\nif x == 1") == ["else", "if x == 1"]
+    prose = (
+        "say hello to all of them\nlist of things\nif you want, show it\nread the docs first\nlet us go\nelse nothing"
+    )
+    assert unmarked(f"# say @ana\n{good}\n\n{prose}") == []
+
+
+@pytest.mark.parametrize(
+    ("handled", "left"),
+    [
+        ("- if a == 'yes'\n  - say\n    > y\n- else if a == 'no'\n  - say\n    > n", "`maybe`"),
+        ("- if a == 'yes'\n  - say\n    > y", "`no` and `maybe`"),
+        ("- if a == 'yes'\n  - say\n    > y\n- else if a == 'no'\n  - say\n    > n\n- else\n  - say\n    > m", None),
+        ("- if a == 'yes'\n  - say\n    > y\n- else if now.year > 1\n  - say\n    > n", None),
+        ("- if a == 'yes' || a == 'no'\n  - say\n    > y\n- else if a == 'maybe'\n  - say\n    > n", None),
+    ],
+)
+def test_a_choice_that_no_condition_of_a_chain_asks_for_is_noted(handled: str, left: str | None) -> None:
+    text = f"- a = ask @ana yes no maybe\n  > Ok?\n{handled}"
+    said = [n.message for n in seen(text).notes if n.code == "choice-unhandled"]
+    assert said == ([f"nothing below asks for {left} of `a`"] if left else []), seen(text).rendered()
+
+
+def test_a_choice_of_a_chain_in_json_is_noted_alike() -> None:
+    ask = "{op:'ask',id:'a',to:'@ana',question:'Ok?',choices:['yes','no','maybe']}"
+    say = "{op:'say',body:'x'}"
+    inner = f"{{op:'core.if',cond:\"a == 'no'\",then:[{say}]}}"
+    chain = f"[{ask},{{op:'core.if',cond:\"a == 'yes'\",then:[{say}],else:[{inner}]}}]"
+    assert noted(chain) == ["choice-unhandled: nothing below asks for `maybe` of `a`"]
+    assert noted(chain.replace(inner, f"{inner},{say}")) == []
+
+
+def test_choices_that_read_like_something_else_are_noted() -> None:
+    quote = "\n  > Ok?"
+    assert noted(f"- ask @ana yes no wihtin 2d{quote}") == [
+        "choice-keyword: `wihtin` and `2d` are choices here; `within 2d` is a window"
+    ]
+    assert noted(f"- ask @ana @bo yes no{quote}") == [
+        "choice-addressee: `@bo` is a choice here: only the first word is whom it asks; several are `to: [@ana, @bo]`"
+    ]
+    assert noted(f'- ask @ana yes no "wihtin" "2d" "@bo"{quote}') == []
+    assert noted(f"- ask @ana with 2d within 3h{quote}") == []
+
+
+def test_the_same_note_is_given_once() -> None:
+    live = replace(WORLD, channels=frozenset({"slack"}))
+    assert noted("\n".join(["- say @ana\n  > x"] * 3), live) == [
+        "addressee-unreachable: Ana has no identity on a channel that is on here"
+    ]
+
+
 def test_the_preflight_counts_ops_people_writes_and_calls() -> None:
     world = replace(WORLD, policy=Policy(approve={"dep*": "role:leads"}))
     found = seen(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
@@ -9,7 +10,7 @@ from bot.domain.plan import Op
 from bot.language import addressees, cel, durations
 from bot.language.check.context import Checking, Span, literal_texts, streams_of
 from bot.language.check.preflight import writes
-from bot.language.problems import Note
+from bot.language.problems import Note, nearest
 from bot.language.refs import has_refs
 from bot.language.scope import Use, calls_agent
 from bot.language.types import is_list, is_record
@@ -22,6 +23,7 @@ def notes(c: Checking) -> list[Note]:
         *_early_windows(c),
         *_unused(c),
         *_unhandled(c),
+        *_odd_choices(c),
         *_streams(c),
         *_holidays(c),
         *_past(c),
@@ -187,6 +189,59 @@ def _unhandled(c: Checking) -> Iterator[Note]:
             )
 
 
+def _odd_choices(c: Checking) -> Iterator[Note]:
+    """Bare choices of a markdown ask that read like a misspelt keyword, or like a second addressee."""
+    for place, op, _ in c.ops():
+        choices = op.params.get("choices")
+        if op.op not in ("ask", "each") or not c.markdown(place) or not is_list(choices):
+            continue
+        bare = [_bare(c, place, at, choice) for at, choice in enumerate(choices)]
+        for at, choice in enumerate(bare):
+            if choice is None:
+                continue
+            span = c.span(place, "choices", at)
+            if op.op == "ask" and addressees.looks_like(choice):
+                said = f"`{choice}` is a choice here: only the first word is whom it asks"
+                yield _note(span, "choice-addressee", f"{said}; several are `to: [{_to(op)}{choice}]`")
+            following = bare[at + 1] if at + 1 < len(bare) else None
+            if following is not None and (keyword := _keyword(op, choice, following)) is not None:
+                what = f"is {_GIVES[keyword]}"
+                yield _note(
+                    (span[0], c.span(place, "choices", at + 1)[1]),
+                    "choice-keyword",
+                    f"`{choice}` and `{following}` are choices here; `{keyword} {following}` {what}",
+                )
+
+
+_GIVES = {"within": "a window", "after": "what it waits for", "need": "how many must answer", "by": "a window"}
+
+
+def _bare(c: Checking, place: str, at: int, choice: object) -> str | None:
+    """A choice as it stands, where it stands without quotes."""
+    start, end = c.span(place, "choices", at)
+    return choice if isinstance(choice, str) and end - start == len(choice) else None
+
+
+def _to(op: Op) -> str:
+    to = op.to if is_list(op.to) else [op.to] if op.to else []
+    return "".join(f"{one}, " for one in to)
+
+
+def _keyword(op: Op, choice: str, following: str) -> str | None:
+    if choice.casefold().endswith(":") or len(choice) < 4:
+        return "within" if choice.casefold() == "in" and _lasts(following) else None
+    near = nearest(choice, _GIVES)
+    if near == ["within"] and op.within is None and op.by is None:
+        return "within" if _lasts(following) else None
+    if near == ["after"] and not op.after:
+        return "after" if following.isidentifier() else None
+    return "need" if near == ["need"] and following.isdigit() else None
+
+
+def _lasts(text: str) -> bool:
+    return re.fullmatch(r"(?:\d+(?:\.\d+)?[A-Za-z]{1,9})+", text) is not None
+
+
 def _bound(choice: object) -> object:
     return choice.get("value", choice.get("label")) if is_record(choice) else choice
 
@@ -195,6 +250,7 @@ def _compared(c: Checking, name: str, mentions: list[tuple[str, Use]]) -> tuple[
     """The texts that `name` is compared with, and whether the name is used in another way or has an `else`."""
     asked: set[str] = set()
     otherwise = False
+    places = {place for place, _ in mentions}
     for place, use in mentions:
         op = c.scopes.ops[place]
         text = op.params.get(use.field)
@@ -203,8 +259,16 @@ def _compared(c: Checking, name: str, mentions: list[tuple[str, Use]]) -> tuple[
             continue
         compared = _literals(cel.parse(text).tree, name)
         asked |= compared
-        otherwise = otherwise or not compared or "else" in op.regions or op.op != "core.if"
+        otherwise = otherwise or not compared or op.op != "core.if" or _else_of_its_own(op, places)
     return asked, otherwise
+
+
+def _else_of_its_own(op: Op, chain: set[str]) -> bool:
+    """Whether an `if` has an `else` that is more than a further `if` of the same chain."""
+    region = op.regions.get("else")
+    if region is None:
+        return False
+    return len(region.ops) != 1 or region.ops[0].op != "core.if" or region.ops[0].place not in chain
 
 
 def _literals(tree: cel.Tree, name: str) -> set[str]:
