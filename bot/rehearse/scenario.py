@@ -160,35 +160,17 @@ def load(text: str) -> Scenario:
     return build(got)
 
 
+LISTS = ("people", "agents", "judge", "replan", "steps", "streams", "models")
+MAPPINGS = (
+    ("roles", "customer", "bindings", "templates", "inputs")
+    + ("files", "tools", "saved", "policy", "workspace")
+)  # fmt: skip
+
+
 def build(raw: dict[str, Any]) -> Scenario:
     """The scenario of a mapping. WrongScenario names the key, what it holds, and what it takes."""
-    _known(raw, KEYS, "a scenario")
-    for key in ("people", "agents", "judge", "replan", "steps", "streams", "models"):
-        _must(raw, key, list, "a list")
-    for key in (
-        "roles",
-        "customer",
-        "bindings",
-        "templates",
-        "inputs",
-        "files",
-        "tools",
-        "saved",
-        "policy",
-        "workspace",
-    ):
-        _must(raw, key, dict, "a mapping")
-    for person in raw.get("people") or []:
-        if not isinstance(person, dict) or "@" not in str(person.get("email", "")):
-            raise WrongScenario(f"an entry of `people` needs an `email`; it is `{person}`")
-    for key in ("people", "agents", "judge", "replan", "steps"):
-        for row in raw.get(key) or []:
-            _mapping(row, key)
-            _known(row, WITHIN[key], f"an entry of `{key}`")
-    for key in ("workspace", "customer", "policy"):
-        if raw.get(key) is not None:
-            _mapping(raw[key], key)
-            _known(raw[key], WITHIN[key], f"`{key}`")
+    _shaped(raw)
+    _agents(raw)
     now = _instant(str(raw.get("now", DEFAULT_NOW)), "now")
     workspace = _workspace(raw.get("workspace") or {}, now)
     people = tuple(
@@ -197,14 +179,6 @@ def build(raw: dict[str, Any]) -> Scenario:
         )
         for p in raw.get("people") or []
     )
-    for key in ("agents", "judge", "replan"):
-        for entry in raw.get(key) or []:
-            if "takes" in entry:
-                _span(entry["takes"], f"an entry of `{key}`, `takes`")
-            if key == "judge" and entry.get("verdict") not in ("agrees", "disagrees", "unclear"):
-                raise WrongScenario(f"a `verdict` is agrees, disagrees or unclear; it is `{entry.get('verdict')}`")
-            if key == "agents" and ("reply" in entry) == ("fails" in entry):
-                raise WrongScenario(f"an entry of `agents` has `reply` or `fails`; it is `{entry}`")
     owner = _owner(raw, people)
     return Scenario(
         now=now,
@@ -230,6 +204,36 @@ def build(raw: dict[str, Any]) -> Scenario:
         pasted=str(raw.get("pasted", "plain")),
         tool_specs=tuple(_tool_spec(str(n), t or {}) for n, t in (raw.get("tools") or {}).items()),
     )
+
+
+def _shaped(raw: dict[str, Any]) -> None:
+    """Every key is known, and holds a list or a mapping where it must; so does what stands in it."""
+    _known(raw, KEYS, "a scenario")
+    for key in LISTS:
+        _must(raw, key, list, "a list")
+    for key in MAPPINGS:
+        _must(raw, key, dict, "a mapping")
+    for person in raw.get("people") or []:
+        if not isinstance(person, dict) or "@" not in str(person.get("email", "")):
+            raise WrongScenario(f"an entry of `people` needs an `email`; it is `{person}`")
+    for key in ("people", "agents", "judge", "replan", "steps"):
+        for row in raw.get(key) or []:
+            _mapping(row, key)
+            _known(row, WITHIN[key], f"an entry of `{key}`")
+    for key in ("workspace", "customer", "policy"):
+        if raw.get(key) is not None:
+            _known(raw[key], WITHIN[key], f"`{key}`")
+
+
+def _agents(raw: dict[str, Any]) -> None:
+    for key in ("agents", "judge", "replan"):
+        for entry in raw.get(key) or []:
+            if "takes" in entry:
+                _span(entry["takes"], f"an entry of `{key}`, `takes`")
+            if key == "judge" and entry.get("verdict") not in ("agrees", "disagrees", "unclear"):
+                raise WrongScenario(f"a `verdict` is agrees, disagrees or unclear; it is `{entry.get('verdict')}`")
+            if key == "agents" and ("reply" in entry) == ("fails" in entry):
+                raise WrongScenario(f"an entry of `agents` has `reply` or `fails`; it is `{entry}`")
 
 
 def _must(raw: Mapping[str, Any], key: str, kind: type, said: str) -> None:
