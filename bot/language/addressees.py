@@ -101,17 +101,40 @@ def _named(word: str, name: str, world: World) -> Addressee:
     if _EMAIL.match(name) and (person := world.person(name)):
         return Addressee("person", person.email)
     folded = name.casefold()
-    people = [p for p in world.people if folded in (p.name.casefold(), _local(p).casefold())]
+    by_name, by_first = _people(world.people)
+    people = by_name.get(folded, [])
     roles = [role for role in world.roles if role.casefold() == folded]
     if not people and roles:
         return Addressee("role", roles[0])
-    people = people or [p for p in world.people if p.name.casefold().split()[:1] == [folded]]
-    emails = list(dict.fromkeys(p.email for p in people))
+    emails = people or by_first.get(folded, [])
     if len(emails) > 1:
         raise AmbiguousAddressee(word, emails)
     if emails:
         return Addressee("person", emails[0])
     raise UnknownAddressee(word, _near(name, world))
+
+
+Emails = dict[str, list[str]]
+_last: tuple[tuple[Person, ...], Emails, Emails] = ((), {}, {})
+"""The people asked about last, by name and by first name: a script asks about the same ones over and over."""
+
+
+def _people(people: tuple[Person, ...]) -> tuple[Emails, Emails]:
+    """Emails by name and by the email's local part, and by first name; case folded."""
+    global _last
+    known, by_name, by_first = _last
+    if known is people:
+        return by_name, by_first
+    by_name, by_first = {}, {}
+    for person in people:
+        keys = {person.name.casefold(), _local(person).casefold()}
+        for index, found in ((by_name, keys), (by_first, set(person.name.casefold().split()[:1]))):
+            for key in found:
+                emails = index.setdefault(key, [])
+                if person.email not in emails:
+                    emails.append(person.email)
+    _last = (people, by_name, by_first)
+    return by_name, by_first
 
 
 def _near(name: str, world: World) -> list[str]:

@@ -22,6 +22,7 @@ _STEP = rf"""(?:\.{_KEY}|\[-?[0-9]{{1,9}}\]|\["[^"\\\n]*"\]|\['[^'\\\n]*'\])"""
 _PATH = rf"{NAME}(?:\??{_STEP})*"
 _DOLLAR = re.compile(rf"\$(?:\$|\{{(?P<braced>[ ]*{_PATH}\??[ ]*)\}}|(?P<bare>{_PATH}))")
 _WHOLE = re.compile(rf"\$(?P<path>{_PATH}\??)\Z")
+_ONLY = re.compile(rf"{_PATH}\??\Z")
 _BRACE = re.compile(rf"\{{(?P<path>{_PATH}\??)\}}")
 _TOKEN = re.compile(rf"""(?P<name>{NAME})|\.(?P<key>{_KEY})|\[(?P<index>-?[0-9]+)\]|\[(?P<quoted>"[^"]*"|'[^']*')\]""")
 _GOES_ON = re.compile(rf"\w|\??(?:\.{_KEY}|\[)")
@@ -72,7 +73,9 @@ class Braced:
 
 def path(text: str, start: int = 0, end: int | None = None) -> Ref | None:
     """The reference that a bare path (`user.mail?`) is, or None where it is no path."""
-    if not re.fullmatch(rf"{_PATH}\??", text):
+    if text.isascii() and text.isidentifier():
+        return Ref(text, (), False, start, len(text) if end is None else end, text)
+    if not _ONLY.match(text):
         return None
     steps: list[Step] = []
     name, optional = "", False

@@ -127,6 +127,8 @@ class Scopes:
         self._uses: dict[str, tuple[Use, ...]] = {}
         self._needs: dict[str, tuple[Need, ...]] = {}
         self.in_force: dict[str, tuple[str, ...]] = {}
+        self._binders: dict[str, list[str]] = {}
+        self._known = 0
         self.calls_above: dict[str, tuple[str, ...]] = {}
 
     def needs(self, place: str) -> tuple[Need, ...]:
@@ -225,7 +227,13 @@ class Scopes:
 
     def binders(self, name: str) -> list[str]:
         """Every op of the plan with that id, in written order, wherever it stands."""
-        return [place for place, op in self.ops.items() if op.id == name]
+        if self._known != len(self.ops):
+            self._binders = {}
+            for place, op in self.ops.items():
+                if op.id is not None:
+                    self._binders.setdefault(op.id, []).append(place)
+            self._known = len(self.ops)
+        return self._binders.get(name, [])
 
     def _seen(self, scope: Scope | None, at: int, name: str) -> Binding:
         while scope is not None:

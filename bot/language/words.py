@@ -68,6 +68,8 @@ def next_word(text: str, at: int, stop: int) -> Word | None:
 
 def text_node(value: str, offsets: Sequence[int], start: int, end: int) -> Node:
     """A literal's node: its `{path}`s as references in the JSON form."""
+    if "{" not in value and "}" not in value and "$" not in value:
+        return Node(kind="text", start=start, end=end, value=value, offsets=offsets, markdown=True)
     braced = refs.brace_parse(value)
     places = [offsets[index] for index in braced.offsets]
     return Node(kind="text", start=start, end=end, value=braced.value, offsets=places, markdown=True)
