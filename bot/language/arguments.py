@@ -81,6 +81,8 @@ def read(
         _places(given, spec)
     elif spec is not None and given.plain:
         first, last = given.plain[0], given.plain[-1]
+        if len(given.plain) > 1 and _misspelt(given, spec, first):
+            return given
         said = _said(first)
         mend = f"name what it is: `key: {said}`"
         given.problem(first.start, last.end, "too-many-words", f"`{name}` takes its parameters as `key: value`", mend)
@@ -515,14 +517,7 @@ def _wrong_way(given: Arguments, first: str, second: str, one: Word, two: Word) 
 def _too_many(given: Arguments, spec: OpSpec, args: list[Arg], left: list[Word | Node]) -> None:
     start, end = left[0].start, left[-1].end
     said = given.text[start:end]
-    if (meant := _misspelt_keyword(given, spec, left[0])) is not None:
-        first = left[0]
-        assert isinstance(first, Word)
-        message = f"`{given.name}` has no `{first.raw}`"
-        fix = Fix(start=first.start, end=first.end, text=meant)
-        given.problem(first.start, first.end, "unknown-parameter", message, did_you_mean([meant]), fix)
-        given.at = first.end
-        _keyed(given, meant, replace(first, raw=meant))
+    if _misspelt(given, spec, left[0]):
         return
     if spec.quote is not None and not args and given.has_quote:
         one = len(left) == 1
@@ -545,6 +540,19 @@ def _too_many(given: Arguments, spec: OpSpec, args: list[Arg], left: list[Word |
         mend = f"it is written `{spec.shape}`; quote words that belong together"
     many = "one word" if len(left) == 1 else f"{len(left)} words"
     given.problem(start, end, "too-many-words", f"`{said[:60]}` is {many} too many for `{given.name}`", mend, fix)
+
+
+def _misspelt(given: Arguments, spec: OpSpec, word: Word | Node) -> bool:
+    """Reports a misspelt keyword, and takes what stands behind it as its value."""
+    meant = _misspelt_keyword(given, spec, word)
+    if meant is None or isinstance(word, Node):
+        return False
+    message = f"`{given.name}` has no `{word.raw}`"
+    fix = Fix(start=word.start, end=word.end, text=meant)
+    given.problem(word.start, word.end, "unknown-parameter", message, did_you_mean([meant]), fix)
+    given.at = word.end
+    _keyed(given, meant, replace(word, raw=meant))
+    return True
 
 
 def _misspelt_keyword(given: Arguments, spec: OpSpec, word: Word | Node) -> str | None:

@@ -14,8 +14,8 @@ from typing import Any
 from bot.domain.catalog import Catalog, OpSpec
 from bot.domain.plan import RANK_STEP, Default, Op, Plan, Region, Retry
 from bot.language import program, refs
-from bot.language.problems import Fix, Problem, did_you_mean, nearest, respelling
-from bot.language.shape import faults
+from bot.language.problems import Problem, did_you_mean, nearest, respelling
+from bot.language.shape import faults, instead
 from bot.language.tree import Member, Node, Placed
 
 OPS = 2000
@@ -102,7 +102,9 @@ def _wrapper(at: _Lowering, node: Node) -> tuple[Mapping[str, Member], list[Node
         near = next((key for key in node.members if nearest(key, ("program", "op"))), None)
         mend = did_you_mean(nearest(near, known)) if near else "an op starts `{ op: …`, a program `{ program: […] }`"
         where = node.members[near] if near else Node(kind="object", start=node.start, end=node.start + 1)
-        at.problem(where, "op-missing", "here is neither `op` nor `program`", mend)
+        meant = nearest(near, known) if near else []
+        fix = respelling(node.members[near].start, node.members[near].end, near, meant[0]) if near and meant else None
+        at.problem(where, "op-missing", "here is neither `op` nor `program`", mend, fix=fix)
         return {}, []
     for key, member in node.members.items():
         if key not in program.KEYS:
@@ -148,7 +150,13 @@ def _op(at: _Lowering, node: Node, place: str, rank: int, level: int, *, missing
     if named is None:
         near = next((key for key in node.members if nearest(key, ("op",))), None)
         where = node.members[near] if near else Node(kind="null", start=node.start, end=node.start + 1)
-        at.problem(where, "op-missing", "this has no `op`", f"did you mean `op` for `{near}`?" if near else None)
+        at.problem(
+            where,
+            "op-missing",
+            "this has no `op`",
+            f"did you mean `op` for `{near}`?" if near else None,
+            fix=respelling(where.start, where.end, near, "op") if near else None,
+        )
         return None
     if named.value.kind != "text":
         at.problem(named.value, "op-shape", f"`op` is a name in quotes; this is {_a(named.value)}")
@@ -186,8 +194,7 @@ def _unknown(at: _Lowering, node: Node, name: str, *, markdown: bool) -> None:
     else:
         near = [COMMANDS[name]] if name in COMMANDS else nearest(name, at.catalog.ops)
         said = f"no op is called `{name}`"
-    fix = Fix(start=node.offset(0), end=node.offset(len(name)), text=near[0]) if len(near) == 1 and name else None
-    at.problem(node, "unknown-op", said, did_you_mean(near), fix=fix)
+    at.problem(node, "unknown-op", said, did_you_mean(near), fix=instead(node, near))
 
 
 Members = dict[str, Member]
@@ -224,7 +231,9 @@ def _sorted(at: _Lowering, node: Node, spec: OpSpec | None) -> tuple[Members, Me
         assert spec is not None
         meant = _stray(at, spec, key, member, {*fields, *params, *regions, *node.members}, at_op=at_op)
         if meant is not None:
-            (params if meant in own else regions if meant in spec.regions else fields)[meant] = member
+            is_param = meant in own or (spec.tool and meant != "id" and meant not in spec.fields)
+            into = params if is_param else regions if meant in spec.regions else fields
+            into.setdefault(meant, member)
     return fields, params, regions
 
 
@@ -278,9 +287,14 @@ def _stray(
         taken = (spec.schema or {}).get("properties", {})
         near = [] if key in taken or (spec.schema is None and len(key) < 5) else nearest(key, frame)
         mend = did_you_mean(near)
-        if mend is None and (key in taken or spec.schema is None):
-            mend = "put it into `params`"
         meant = near[0] if len(near) == 1 else None
+        if mend is None and (key in taken or spec.schema is None):
+            at.problem(member, "unknown-field", f"`{key}` is no field of an op", "put it into `params`")
+            return key
+        if mend is None and len(inside := nearest(key, taken)) == 1:
+            mend = f"put it into `params`, as `{inside[0]}`"
+            at.problem(member, "unknown-field", f"`{key}` is no field of an op", mend)
+            return inside[0]
         fix = respelling(member.start, member.end, key, meant) if meant else None
         at.problem(member, "unknown-field", f"`{key}` is no field of an op", mend, fix=fix)
         return meant if meant != "params" else None
@@ -436,7 +450,8 @@ def _on_miss(at: _Lowering, fields: Members, place: str, level: int) -> Any:
             value,
             "region-shape",
             f'`onMiss` is a list of ops or `"replan"`; this is `{value.value}`',
-            did_you_mean(nearest(str(value.value), ["replan"])),
+            did_you_mean(near := nearest(str(value.value), ["replan"])),
+            fix=instead(value, near),
         )
         return None
     return _listed(at, value, f"{place}.onMiss", level + 1, missing=True, what="onMiss")
@@ -450,9 +465,15 @@ def _on_error(at: _Lowering, fields: Members, place: str, level: int, *, missing
     if value.kind == "text":
         if value.value in ("halt", "continue"):
             return value.value
-        mend = did_you_mean(nearest(str(value.value), ["halt", "continue"]))
+        near = nearest(str(value.value), ["halt", "continue"])
         ways = '`"halt"`, `"continue"`, `{ default: … }` or a list of ops'
-        at.problem(value, "field-type", f"`onError` is {ways}; this is `{value.value}`", mend)
+        at.problem(
+            value,
+            "field-type",
+            f"`onError` is {ways}; this is `{value.value}`",
+            did_you_mean(near),
+            fix=instead(value, near),
+        )
         return None
     if value.kind == "object" and "op" not in value.members:
         return _default(at, value)

@@ -174,7 +174,8 @@ def _region(reader: _Reader, items: list[Item], depth: int) -> list[Node]:
             continue
         node = _op(reader, item, depth)
         nodes.append(node)
-        branching = node if node.members["op"].value.value == "core.if" else None
+        op = node.members["op"].value.value
+        branching = node if op == "core.if" or reader.catalog.get(op) is None else None
     return nodes
 
 
@@ -355,6 +356,8 @@ def _below(reader: _Reader, item: Item, node: Node, spec: OpSpec | None, name: s
     if spec is not None and "branches" in spec.regions:
         _branches(reader, item, own, node, depth)
     elif own:
+        if spec is None:  # a misspelt `parallel` is what is told
+            own = [below for one in own for below in (one.children if _head(reader, one) == "branch" else [one])]
         nodes = _region(reader, own, depth + 1)
         key = "then" if spec is None else next((r for r in spec.regions if r in ("then", "body")), None)
         if key is None:

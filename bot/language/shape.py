@@ -65,7 +65,7 @@ def _check(schema: Schema, node: Node, name: str, found: list[Problem]) -> None:
             f"{name} is {_one_of(schema)}, not `{node.value}`",
             found,
             did_you_mean(near),
-            _instead(node, near),
+            instead(node, near),
         )
     elif node.kind == "number":
         _bounds(schema, node, name, found)
@@ -105,7 +105,7 @@ def _any_of(schema: Schema, node: Node, name: str, found: list[Problem]) -> None
         f"{name} is {_one_of(schema)}, not {said}",
         found,
         did_you_mean(near),
-        _instead(node, near),
+        instead(node, near),
     )
 
 
@@ -164,7 +164,7 @@ def _fault(
     found.append(Problem(start=node.start, end=node.end, code=code, message=message, mend=mend, fix=fix))
 
 
-def _instead(node: Node, near: list[str]) -> Fix | None:
+def instead(node: Node, near: list[str]) -> Fix | None:
     """A text's replacement, inside its quotes."""
     if len(near) != 1 or node.kind != "text" or not node.value:
         return None

@@ -91,6 +91,12 @@ def test_a_wrong_name_is_replaced_by_exactly_the_right_one(text: str) -> None:
         ("- deploy service: api mode: fats", "- deploy service: api mode: fast"),
         ("- say rol:leads\n  > x", "- say role:leads\n  > x"),
         ("- ask rolle:leads yes no\n  > x", "- ask role:leads yes no\n  > x"),
+        ("- paralel\n  - branch a\n    - say\n      > x", "- parallel\n  - branch a\n    - say\n      > x"),
+        ("- iff true\n  - say\n    > x\n- else\n  - say\n    > y", "- if true\n  - say\n    > x\n- else\n  - say\n    > y"),
+        ("[{opp: 'say', body: 'x'}]", "[{op: 'say', body: 'x'}]"),
+        ("{progam: [{op: 'say', body: 'x'}]}", "{program: [{op: 'say', body: 'x'}]}"),
+        ("[{op: 'ask', to: '@ana', question: 'x', within: '1d', onMiss: 'repln'}]", "[{op: 'ask', to: '@ana', question: 'x', within: '1d', onMiss: 'replan'}]"),
+        ("[{op: 'look', onError: 'contine'}]", "[{op: 'look', onError: 'continue'}]"),
         ("---\nnaem: x\n---\n- say\n  > x", "---\nname: x\n---\n- say\n  > x"),
         (html.escape('[{"op": "aks", "question": "it\'s <b>"}]'), html.escape('[{"op": "ask", "question": "it\'s <b>"}]')),
     ],
@@ -99,6 +105,13 @@ def test_one_misspelling_is_one_problem_with_its_replacement(wrong: str, right: 
     found = examine(wrong, TOOLS, WORLD)
     assert len(found.problems) == 1, found.rendered()
     assert applied(wrong, found) == right, found.rendered()
+
+
+def test_a_tools_parameter_beside_its_params_is_one_problem() -> None:
+    for text in ("[{op: 'deploy', service: 'api'}]", "[{op: 'deploy', servce: 'api', params: {replicas: 2}}]"):
+        found = examine(text, TOOLS, WORLD)
+        assert [p.code for p in found.problems] == ["unknown-field"], found.rendered()
+        assert (found.problems[0].mend or "").startswith("put it into `params`")
 
 
 def test_what_is_far_from_every_name_has_no_replacement() -> None:
