@@ -171,7 +171,10 @@ _MINE = (
     call.c.n == b("n_"),
 )
 _CALL_SENT = Statement(
-    sa.update(call).where(*_MINE, call.c.state == "queued").values(state="sent", sent=b("at_"), holder=b("holder"))
+    # A holder may mark its own again: the acknowledgement of the commit that marked it may have been lost.
+    sa.update(call)
+    .where(*_MINE, sa.or_(call.c.state == "queued", sa.and_(call.c.state == "sent", call.c.holder == b("holder_"))))
+    .values(state="sent", sent=b("at_"), holder=b("holder"))
 )
 _CALL_DONE = Statement(sa.update(call).where(*_MINE).values(state="done", done=b("at_"), body="{}"))
 _DROP = Statement(
@@ -451,7 +454,7 @@ def _key(tx: Transaction, work: dict[str, Any]) -> dict[str, Any]:
 
 def call_sent(tx: Transaction, work: dict[str, Any], at: datetime, holder: str = "") -> bool:
     """Marks a call as begun by `holder`, before it is; False where somebody else has it or it was dropped."""
-    return _CALL_SENT.run(tx, {**_key(tx, work), "at_": micros(at), "holder": holder}).rowcount == 1
+    return _CALL_SENT.run(tx, {**_key(tx, work), "at_": micros(at), "holder": holder, "holder_": holder}).rowcount == 1
 
 
 def call_done(tx: Transaction, work: dict[str, Any], at: datetime) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 from bot.domain.catalog import Catalog, World
 from bot.domain.plan import Op, Plan, Region
 from bot.engine import words
+from bot.language.refs import Ref, parse
 
 SHORT = 60
-_REF = re.compile(r"\$\{([^}]*)\}|\$([A-Za-z_][\w.]*)")
 _IS = re.compile(r"^\s*([A-Za-z_]\w*)\s*==\s*(?:'([^']*)'|\"([^\"]*)\")\s*$")
 
 
@@ -101,7 +101,7 @@ def named(who: str, world: World) -> str:
 
 def plain(text: str) -> str:
     """A text of the plan with its references as people write them: `{rollout.url}`."""
-    return _REF.sub(lambda m: "{" + (m[1] if m[1] is not None else m[2]) + "}", text).replace("$$", "$")
+    return "".join(f"{{{part.text}}}" if isinstance(part, Ref) else part for part in parse(text).parts)
 
 
 def short(text: str, most: int = SHORT) -> str:
@@ -112,8 +112,8 @@ def short(text: str, most: int = SHORT) -> str:
 
 def _value(value: Any) -> str:
     if isinstance(value, str):
-        whole = _REF.fullmatch(value)
-        return f"`{whole[1] or whole[2]}`" if whole else short(plain(value), 40)
+        template = parse(value)
+        return f"`{template.refs[0].text}`" if template.whole else short(plain(value), 40)
     return short(json.dumps(value, ensure_ascii=False), 40)
 
 
