@@ -227,13 +227,15 @@ def _sorted(at: _Lowering, node: Node, spec: OpSpec | None) -> tuple[Members, Me
                 _put(at, fields, key, member)
             elif spec is not None:
                 stray.append((at_op, key, member))
+    present = {*fields, *params, *regions, *node.members} if stray else set[str]()
     for at_op, key, member in stray if spec is not None else ():
         assert spec is not None
-        meant = _stray(at, spec, key, member, {*fields, *params, *regions, *node.members}, at_op=at_op)
+        meant = _stray(at, spec, key, member, present, at_op=at_op)
         if meant is not None:
             is_param = meant in own or (spec.tool and meant != "id" and meant not in spec.fields)
             into = params if is_param else regions if meant in spec.regions else fields
             into.setdefault(meant, member)
+            present.add(meant)
     return fields, params, regions
 
 

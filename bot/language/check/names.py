@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from bot.domain.plan import Op
 from bot.language import cel
 from bot.language.check.context import Checking, problem
-from bot.language.problems import Problem, did_you_mean, nearest
+from bot.language.problems import Problem, did_you_mean, nearest, spent
 from bot.language.scope import BRANCHES, FIXED, Use, rebinders
 
 JQ_WORDS = frozenset(
@@ -188,8 +187,9 @@ def _record(c: Checking, place: str, use: Use) -> Problem | None:
     start, _ = c.use(place, use)
     node = c.node(place, use.field, *use.keys)
     if node is not None and node.kind == "text":
-        found = re.compile(rf"(?<=[.\"'\[]){re.escape(name)}(?!\w)").search(node.value, use.start + len("ops"))
-        start = node.offset(found.start()) if found else start
+        leads = (f".{name}", f'["{name}', f"['{name}")
+        found = [at + len(lead) - len(name) for lead in leads if (at := node.value.find(lead, use.start)) >= 0]
+        start = node.offset(min(found)) if found else start
     span = (start, start + len(name))
     near = nearest(name, _ids_above(c, place))
     return problem(
@@ -198,6 +198,8 @@ def _record(c: Checking, place: str, use: Use) -> Problem | None:
 
 
 def _ids_above(c: Checking, place: str) -> list[str]:
+    if spent():
+        return []
     return [op.id for other, op in c.scopes.ops.items() if op.id and c.scopes.record(place, op.id) and other != place]
 
 
