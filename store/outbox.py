@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -117,16 +117,16 @@ _OPEN = Statement(
         .subquery()
     )
 )
+_HELD_OF_RUN = (
+    delivery.c.ws == b("ws"),
+    delivery.c.run == b("run"),
+    delivery.c.state == sa.literal_column("'held'"),
+    delivery.c.outcome.is_(None),
+)
+_HELD_UP = Statement(sa.select(sa.func.min(delivery.c.to)).where(*_HELD_OF_RUN, delivery.c.to > b("after")))
+"""The next person with held cards: one step along the index, however many cards there are."""
 _HELD = Statement(
-    sa.select(*_DELIVERY)
-    .where(
-        delivery.c.ws == b("ws"),
-        delivery.c.run == b("run"),
-        delivery.c.state == sa.literal_column("'held'"),
-        delivery.c.outcome.is_(None),
-    )
-    .order_by(delivery.c.seq)
-    .limit(sa.literal_column(str(MOST_OPEN)))
+    sa.select(*_DELIVERY).where(*_HELD_OF_RUN, delivery.c.to == b("to")).order_by(delivery.c.seq).limit(b("room"))
 )
 _FREE = Statement(
     sa.update(delivery)
@@ -238,7 +238,7 @@ def deliver(tx: Transaction, run_id: str, rows: list[Delivery], here: Callable[[
     most: the rest is held, its window not begun, until one of them settles."""
     shown: list[Delivery] = []
     for row in rows:
-        held = row.kind == "card" and row.opens and _full(tx, run_id, row.to)
+        held = row.kind == "card" and row.opens and _open(tx, run_id, row.to) >= MOST_OPEN
         in_room = not held and here(row)
         _ADD.run(tx, {**_stored(tx, run_id, row), **_fate(row.at, held, in_room)})
         if held:
@@ -249,33 +249,46 @@ def deliver(tx: Transaction, run_id: str, rows: list[Delivery], here: Callable[[
 
 
 def release(tx: Transaction, run_id: str, here: Callable[[Delivery], bool], now: datetime) -> list[Delivery]:
-    """Cards that were held and have room now, in the order of their commit; gives those that the room shows."""
+    """Cards that were held and have room now, each person's in the order of their commit; gives those that the room
+    shows."""
     shown: list[Delivery] = []
-    for got in _HELD.all(tx, {"ws": tx.ws, "run": run_id}):
-        found = _delivery(got)
-        if _full(tx, run_id, found["to"]):
+    for to in _held_up(tx, run_id):
+        room = MOST_OPEN - _open(tx, run_id, to)
+        if room <= 0:
             continue
-        row = Delivery(
-            id=found["id"],
-            path=found["path"],
-            attempt=found["attempt"],
-            kind=found["kind"],
-            to=found["to"],
-            card=found["card"],
-            at=now,
-            opens=True,
-            token=found["token"],
-        )
-        in_room = here(row)
-        _FREE.run(tx, {"seq_": found["seq"], "at": micros(now), **_fate(now, False, in_room)})
-        if in_room:
-            shown.append(row)
+        for got in _HELD.all(tx, {"ws": tx.ws, "run": run_id, "to": to, "room": room}):
+            found = _delivery(got)
+            row = Delivery(
+                id=found["id"],
+                path=found["path"],
+                attempt=found["attempt"],
+                kind=found["kind"],
+                to=to,
+                card=found["card"],
+                at=now,
+                opens=True,
+                token=found["token"],
+            )
+            in_room = here(row)
+            _FREE.run(tx, {"seq_": found["seq"], "at": micros(now), **_fate(now, False, in_room)})
+            if in_room:
+                shown.append(row)
     return shown
 
 
-def _full(tx: Transaction, run_id: str, to: str) -> bool:
+def _held_up(tx: Transaction, run_id: str) -> Iterator[str]:
+    after: str | None = ""
+    while True:
+        got = _HELD_UP.one(tx, {"ws": tx.ws, "run": run_id, "after": after})
+        after = got[0] if got else None
+        if after is None:
+            return
+        yield after
+
+
+def _open(tx: Transaction, run_id: str, to: str) -> int:
     got = _OPEN.one(tx, {"ws": tx.ws, "run": run_id, "to": to})
-    return got is not None and got[0] >= MOST_OPEN
+    return got[0] if got else 0
 
 
 def _fate(at: datetime, held: bool, in_room: bool) -> dict[str, Any]:

@@ -242,7 +242,14 @@ Index(
     delivery.c.to,
     sqlite_where=text("token is not null and outcome is null and state <> 'held'"),
 )
-Index("ix_delivery_held", delivery.c.ws, delivery.c.run, delivery.c.seq, sqlite_where=text("state = 'held'"))
+Index(
+    "ix_delivery_held",
+    delivery.c.ws,
+    delivery.c.run,
+    delivery.c.to,
+    delivery.c.seq,
+    sqlite_where=text("state = 'held' and outcome is null"),
+)
 
 call = _table(
     "call",

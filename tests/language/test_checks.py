@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -298,7 +297,7 @@ def test_a_schema_never_leads_to_a_fetch() -> None:
     assert examine("- odd a: 1", tools, WORLD).problems == ()
 
 
-def test_two_thousand_ops_are_checked_in_no_time() -> None:
+def test_two_thousand_ops_are_checked() -> None:
     ops = [
         f'{{op:"core.let",id:"v{i}",params:{{be:"{f"v{i - 10}" if i else "1"} + {i}"}}}}' if i % 10 == 0
         else f'{{op:"ask",id:"a{i}",to:"@ana",within:"1d",question:"Is it $v{i - 1}?",choices:["yes","no"]}}' if i % 10 == 1
@@ -306,12 +305,7 @@ def test_two_thousand_ops_are_checked_in_no_time() -> None:
         for i in range(2000)
     ]  # fmt: skip
     text = "[" + ",\n".join(ops) + "]"
-    best = 9.0
-    for _ in range(3):
-        before = time.perf_counter()
-        assert not seen(text).problems
-        best = min(best, time.perf_counter() - before)
-    assert best < 2, f"{best:.2f} s"
+    assert not seen(text).problems
 
 
 def test_the_language_imports_nothing_heavy() -> None:

@@ -252,8 +252,26 @@ async def test_a_person_has_fifty_open_cards_of_a_run_and_the_rest_wait_their_tu
         assert (found["state"], found["result"]) == ("done", "y")
 
 
-async def _open(one: Any) -> int:
-    return len(await one.committer.read(lambda tx: outbox.find(tx, to="ana@acme.de", open_cards=True, limit=5000)))
+TWO = (
+    '[{op:"core.transform",id:"xs",from:[],jq:"[range(240)]"},{op:"core.map",id:"out",over:"$xs",body:['
+    '{op:"core.transform",id:"who",from:"$item",jq:"if . < 120 then \'ana@acme.de\' else \'bo@acme.de\' end"},'
+    '{op:"ask",id:"q",to:"$who",question:"$item?",within:"1h",choices:["y","n"]}],onItemError:"continue"},'
+    '{op:"show",value:"${out[0]}"}]'
+).replace("'", '\\"')
+
+
+async def test_the_queue_of_one_person_never_keeps_anothers_cards(tmp_path: Path) -> None:
+    async with product(tmp_path) as one:
+        run = await started(one, TWO)
+        await until(lambda: _asked(one, run, 240), 60)
+        assert (await _open(one), await _open(one, "bo@acme.de")) == (50, 50)
+        for index in range(120, 150):
+            assert (await one.desk.answer(run, f"2[{index}].2", "y", by="bo@acme.de")).accepted
+            assert (await _open(one), await _open(one, "bo@acme.de")) == (50, 50)
+
+
+async def _open(one: Any, to: str = "ana@acme.de") -> int:
+    return len(await one.committer.read(lambda tx: outbox.find(tx, to=to, open_cards=True, limit=5000)))
 
 
 async def test_a_delivery_to_nobody_fails_and_the_owner_hears_of_it(tmp_path: Path) -> None:

@@ -96,10 +96,10 @@ def upgrade() -> None:
         )
         batch_op.create_index(
             "ix_delivery_held",
-            ["ws", "run", "seq"],
+            ["ws", "run", "to", "seq"],
             unique=False,
-            sqlite_where=sa.text("state = 'held'"),
-            postgresql_where=sa.text("state = 'held'"),
+            sqlite_where=sa.text("state = 'held' and outcome is null"),
+            postgresql_where=sa.text("state = 'held' and outcome is null"),
         )
         batch_op.create_index("ix_delivery_op", ["ws", "run", "path"], unique=False)
         batch_op.create_index(
@@ -546,7 +546,9 @@ def downgrade() -> None:
         )
         batch_op.drop_index("ix_delivery_op")
         batch_op.drop_index(
-            "ix_delivery_held", sqlite_where=sa.text("state = 'held'"), postgresql_where=sa.text("state = 'held'")
+            "ix_delivery_held",
+            sqlite_where=sa.text("state = 'held' and outcome is null"),
+            postgresql_where=sa.text("state = 'held' and outcome is null"),
         )
         batch_op.drop_index(
             "ix_delivery_asked",
