@@ -13,7 +13,7 @@ from typing import Literal
 from bot.domain.catalog import Catalog, OpSpec
 from bot.language import arguments, frontmatter, json5, words
 from bot.language.items import IDENT, Item, every, lay_out, op_name, reads_as_command, rests
-from bot.language.lower import COMMANDS, LEVELS, command
+from bot.language.lower import COMMANDS, LEVELS, OPS, command
 from bot.language.problems import Fix, Note, Problem, did_you_mean, nearest
 from bot.language.tree import Member, Node
 
@@ -41,6 +41,7 @@ class _Reader:
     known: set[str] = field(default_factory=set)
     top: list[Item] = field(default_factory=list)
     deep: bool = False
+    ops: int = 0
 
     def problem(
         self, start: int, end: int, code: str, message: str, mend: str | None = None, fix: Fix | None = None
@@ -223,6 +224,12 @@ def _op(reader: _Reader, item: Item, depth: int) -> Node:
     text = reader.text
     start, end = _text(reader, item)
     node = Node(kind="object", start=start, end=item.last, markdown=True)
+    reader.ops += 1
+    if reader.ops > OPS:  # it is refused as a whole: what its rest says is read no further
+        reader.wounded.add(id(node))
+        value = Node(kind="text", start=start, end=end, value="core.let", markdown=True)
+        node.members["op"] = Member(key="op", start=start, end=end, value=value)
+        return node
     ident = IDENT.match(text, start, end)
     if ident is not None:
         name_start, name_end = ident.span("name")

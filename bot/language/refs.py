@@ -183,6 +183,10 @@ def render(parts: tuple[str | Ref, ...], origins: list[list[int]] | None = None)
             out.append(written)
             offsets.extend(_spread(written, places or [part.start, part.start, part.end]))
             continue
+        if "$" not in part:
+            out.append(part)
+            offsets.extend(places[: len(part)] if places else range(len(part)))
+            continue
         joined = part + after
         for k, char in enumerate(part):
             place = places[k] if places else k
