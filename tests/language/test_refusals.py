@@ -1,6 +1,6 @@
-"""Golden documents of refusals: under each `##` a fenced script, then what is said about it in a fenced block."""
+"""Golden documents of refusals: under each `##` a fenced script, then what is said about it in a fenced block. A
+fenced `yaml` before them is the scenario whose world the script is checked in."""
 
-import importlib.util
 import re
 from datetime import datetime
 from pathlib import Path
@@ -9,9 +9,11 @@ import pytest
 
 from bot.domain.catalog import Agent, Catalog, OpSpec, Person, StreamSpec, World
 from bot.language.problems import Problem
-from bot.language.read import read
+from bot.language.script import examine
 from bot.language.source import Source
 from bot.ops.builtin import catalog
+from bot.rehearse import scenario
+from bot.rehearse.rehearse import surroundings
 
 FOLDER = Path(__file__).parent / "refusals"
 SECTION = re.compile(r"^## (?P<title>.+)\n(?P<text>(?:(?!^## ).*\n?)*)", re.MULTILINE)
@@ -39,14 +41,15 @@ TOOLS: Catalog = catalog(
 )
 
 
-def problems(script: str) -> tuple[Source, tuple[Problem, ...]]:
-    if importlib.util.find_spec("bot.language.script"):
-        from bot.language.script import examine
-
+def problems(script: str, described: str | None = None) -> tuple[Source, tuple[Problem, ...]]:
+    """`described`: the text of a scenario; without it the world above."""
+    if described is None:
         seen = examine(script, TOOLS, WORLD)
-        return seen.read.source, seen.problems
-    found = read(script, TOOLS)
-    return found.source, found.problems
+    else:
+        told = scenario.load(described)
+        tools, _, world = surroundings(told)
+        seen = examine(script, tools, world, inputs=told.inputs)
+    return seen.read.source, seen.problems
 
 
 def sections() -> list[tuple[Path, str]]:
@@ -55,12 +58,14 @@ def sections() -> list[tuple[Path, str]]:
     ]
 
 
-def script_and_block(path: Path, title: str) -> tuple[str, re.Match[str], int]:
-    """The script of a section, and the block of what is said with its place in the document."""
+def script_and_block(path: Path, title: str) -> tuple[str, re.Match[str], int, str | None]:
+    """The script of a section, the block of what is said with its place in the document, and its scenario."""
     document = path.read_text()
     section = next(found for found in SECTION.finditer(document) if found["title"] == title)
-    first, second = list(FENCE.finditer(section["text"]))[:2]
-    return first["body"].removesuffix("\n"), second, section.start("text")
+    *world, first, second = list(FENCE.finditer(section["text"]))[:3]
+    if world and world[0]["language"] != "yaml":
+        (first, second), world = (world[0], first), []
+    return first["body"].removesuffix("\n"), second, section.start("text"), world[0]["body"] if world else None
 
 
 CASES = [pytest.param(path, title, id=f"{path.stem}: {title}") for path, title in sections()]
@@ -68,8 +73,8 @@ CASES = [pytest.param(path, title, id=f"{path.stem}: {title}") for path, title i
 
 @pytest.mark.parametrize(("path", "title"), CASES)
 def test_a_refusal_reads_as_its_document_says(path: Path, title: str, pytestconfig: pytest.Config) -> None:
-    script, block, start = script_and_block(path, title)
-    source, found = problems(script)
+    script, block, start, world = script_and_block(path, title)
+    source, found = problems(script, world)
     said = source.render(found)
     if pytestconfig.getoption("--update-golden"):
         document = path.read_text()
@@ -81,8 +86,8 @@ def test_a_refusal_reads_as_its_document_says(path: Path, title: str, pytestconf
 
 @pytest.mark.parametrize(("path", "title"), CASES)
 def test_a_replacement_mends_its_problem_and_brings_no_other(path: Path, title: str) -> None:
-    script, _, _ = script_and_block(path, title)
-    source, found = problems(script)
+    script, _, _, world = script_and_block(path, title)
+    source, found = problems(script, world)
     for problem in found:
         if problem.fix is None:
             continue
@@ -90,7 +95,7 @@ def test_a_replacement_mends_its_problem_and_brings_no_other(path: Path, title: 
         lines = script.splitlines(keepends=True)
         at = sum(len(line) for line in lines[: fix["line"] - 1]) + fix["column"] - 1
         mended = script[:at] + fix["text"] + script[at + fix["length"] :]
-        left = problems(mended)[1]
+        left = problems(mended, world)[1]
         assert len(left) < len(found), source.render(left)
         before = [p.message for p in found if p is not problem]
         assert all(p.message in before for p in left), f"{mended}\n{source.render(left)}"
@@ -98,8 +103,8 @@ def test_a_replacement_mends_its_problem_and_brings_no_other(path: Path, title: 
 
 @pytest.mark.parametrize(("path", "title"), CASES)
 def test_problems_come_in_order_of_place_and_in_the_scripts_words(path: Path, title: str) -> None:
-    script, _, _ = script_and_block(path, title)
-    source, found = problems(script)
+    script, _, _, world = script_and_block(path, title)
+    source, found = problems(script, world)
     assert found
     places = [source.position(problem.start) for problem in found]
     assert places == sorted(places)

@@ -83,6 +83,13 @@ class Checking:
             return self.span(place, *path[:-1])
         return (node.start, node.end) if node is not None else self.name(place)
 
+    def key_span(self, place: str, path: tuple[str | int, ...], key: str) -> Span:
+        """The key itself, of the op's parameters or, with `path`, of a record in them."""
+        placed = self.placed.get(place)
+        parent = self.node(place, *path) if path else placed.fields.get("params") if placed else None
+        member = parent.members.get(key) if parent is not None else None
+        return (member.start, member.end) if member is not None else self.span(place, *path, key)
+
     def within(self, place: str, path: tuple[str | int, ...], start: int, end: int) -> Span:
         """Characters of a text value."""
         node = self.node(place, *path)

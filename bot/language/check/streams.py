@@ -137,7 +137,7 @@ def _inputs(c: Checking, place: str, op: Op, script: str, given: Mapping[str, An
         if key not in known:
             near = nearest(key, known)
             yield problem(
-                span,
+                c.key_span(place, ("inputs",), key),
                 "unknown-input",
                 f"`{script}` has no input `{key}`",
                 did_you_mean(near) or (f"it has {', '.join(f'`{k}`' for k in known)}" if known else None),

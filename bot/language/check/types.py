@@ -452,7 +452,7 @@ def _argument(c: Checking, op: Op, spec: OpSpec, fault: Any, path: tuple[str | i
         for key in fault.kind.unexpected:
             near = nearest(key, [k for k in properties if k not in op.params or path])
             listed = f"it takes {', '.join(f'`{k}`' for k in properties)}" if properties else "it takes none"
-            span = _key_span(c, op.place, path, key)
+            span = c.key_span(op.place, path, key)
             fix = respelling(*span, key, near[0]) if len(near) == 1 and c.node(op.place, *path, key) else None
             mend = did_you_mean(near) or listed
             yield replace(problem(span, "unknown-argument", f"{of} takes no `{key}`", mend), fix=fix)
@@ -490,14 +490,6 @@ def _misspelt(op: Op, spec: OpSpec, path: tuple[str | int, ...], wanted: str) ->
         return False
     properties: Mapping[str, Any] = within.get("properties", {})
     return any(wanted in nearest(key, properties) for key in given if key not in properties)
-
-
-def _key_span(c: Checking, place: str, path: tuple[str | int, ...], key: str) -> Span:
-    """The key itself, of the arguments or of a record in them."""
-    placed = c.placed.get(place)
-    parent = c.node(place, *path) if path else placed.fields.get("params") if placed else None
-    member = parent.members.get(key) if parent is not None else None
-    return (member.start, member.end) if member is not None else c.span(place, *path, key)
 
 
 def _at(value: Any, path: Iterable[str | int]) -> Any:
