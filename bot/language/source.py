@@ -166,7 +166,7 @@ def _decoded(data: bytes, problems: list[Problem]) -> str:
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return _whole(data.decode("utf-16", "replace"), problems)
     try:
-        return data.decode("utf-8")
+        return _whole(data.decode("utf-8"), problems)
     except UnicodeDecodeError:
         text = data.decode("utf-8", "replace")
     at = text.find("\ufffd")
@@ -176,14 +176,17 @@ def _decoded(data: bytes, problems: list[Problem]) -> str:
 
 
 def _whole(text: str, problems: list[Problem]) -> str:
-    """Text without halves of characters, which no storage takes."""
+    """Text without halves of characters and without NUL, which not every storage takes."""
     try:
         text.encode()
     except UnicodeEncodeError as fault:
         at = fault.start
         problems.append(Problem(start=at, end=at + 1, code="text-encoding", message="here stands half of a character"))
-        return re.sub("[\ud800-\udfff]", "\ufffd", text)
-    return text
+        text = re.sub("[\ud800-\udfff]", "\ufffd", text)
+    if (at := text.find("\0")) >= 0:
+        message, mend = "here stands a NUL character, which is no text", "remove it"
+        problems.append(Problem(start=at, end=at + 1, code="text-encoding", message=message, mend=mend))
+    return text.replace("\0", "\ufffd")
 
 
 def _replace(

@@ -102,6 +102,14 @@ def test_bytes_that_are_no_text_are_a_problem_at_their_place() -> None:
     assert found.code == "text-encoding" and source.position(found.start) == (2, 3)
 
 
+@pytest.mark.parametrize("pasted", ["- say hi\n- \0say", b"- say hi\n- \0say", "- say hi\n- \0s\0ay"])
+def test_a_nul_is_a_problem_at_its_place(pasted: str | bytes) -> None:
+    source = mend(pasted)
+    (found,) = source.problems
+    assert found.code == "text-encoding" and source.position(found.start) == (2, 3)
+    assert "\0" not in source.pasted + source.text
+
+
 @given(st.text(alphabet="a<>|&;ltgmp:/h\r\n\u00a0`\ufeff ", max_size=60), st.sampled_from(["plain", "slack"]))
 def test_every_mended_character_has_its_place(pasted: str, escaping: str) -> None:
     source = mend(pasted, escaping)  # type: ignore[arg-type]
