@@ -22,30 +22,28 @@ _ADD = Statement(
         insert(delivery).values({c.name: b(c.name) for c in delivery.c if c.name != "seq"}).on_conflict_do_nothing()
     )
 )
-_DELIVERY = tuple(
-    delivery.c[n]
-    for n in (
-        "seq",
-        "id",
-        "run",
-        "path",
-        "attempt",
-        "kind",
-        "to",
-        "card",
-        "at",
-        "opens",
-        "token",
-        "state",
-        "channel",
-        "conversation",
-        "ref",
-        "outcome",
-        "shown",
-        "error",
-        "done",
-    )
+_FIELDS = (
+    "seq",
+    "id",
+    "run",
+    "path",
+    "attempt",
+    "kind",
+    "to",
+    "card",
+    "at",
+    "opens",
+    "token",
+    "state",
+    "channel",
+    "conversation",
+    "ref",
+    "outcome",
+    "shown",
+    "error",
+    "done",
 )
+_DELIVERY = tuple(delivery.c[n] for n in _FIELDS)
 _QUEUED = Statement(
     sa.select(*_DELIVERY)
     .where(delivery.c.state.in_([sa.literal_column("'queued'"), sa.literal_column("'sent'")]))
@@ -321,28 +319,7 @@ def _stored(tx: Transaction, run_id: str, row: Delivery) -> dict[str, Any]:
 
 
 def _delivery(g: tuple[Any, ...]) -> dict[str, Any]:
-    names = (
-        "seq",
-        "id",
-        "run",
-        "path",
-        "attempt",
-        "kind",
-        "to",
-        "card",
-        "at",
-        "opens",
-        "token",
-        "state",
-        "channel",
-        "conversation",
-        "ref",
-        "outcome",
-        "shown",
-        "error",
-        "done",
-    )
-    row: dict[str, Any] = dict(zip(names, g, strict=True))
+    row: dict[str, Any] = dict(zip(_FIELDS, g, strict=True))
     row["card"] = json.loads(row["card"])
     row["at"] = instant(row["at"])
     row["done"] = instant(row["done"])

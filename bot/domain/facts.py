@@ -22,8 +22,8 @@ class Accepted:
 class Returned:
     """A call of an op's ended: with a value, an error, or its answer lost (`lost`: it may have happened).
 
-    `call` names the call (`kind` and number); a result of an older attempt changes nothing. `retryable`: another
-    attempt could help."""
+    `kind` is the call's; what an older attempt gave changes nothing. `extra`: what else that kind tells, such as who
+    answered."""
 
     at: datetime
     path: str
@@ -33,6 +33,28 @@ class Returned:
     error: str | None = None
     lost: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def returned(
+    call: Mapping[str, Any],
+    at: datetime,
+    *,
+    value: Any = None,
+    error: str | None = None,
+    lost: bool = False,
+    **extra: Any,
+) -> Returned:
+    """The end of a call, given as its row."""
+    return Returned(
+        at=at,
+        path=call["path"],
+        attempt=call["attempt"],
+        kind=call["kind"],
+        value=value,
+        error=error,
+        lost=lost,
+        extra=extra,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -99,22 +99,20 @@ def environment(turn: Turn, row: OpRow, text: str, extra: dict[str, Any] | None 
             if len(name.path) > 1 and not (extra and "ops" in extra):
                 found.setdefault("ops", {})[str(name.path[1])] = record_of(turn, row, str(name.path[1]))
             continue
-        value = named(turn, row, root)
-        if value is MISSING:
-            raise OpError(f"`{root}` has no value")
-        found[root] = value
+        found[root] = _present(turn, row, root)
     return found
 
 
 def jq_variables(turn: Turn, row: OpRow, text: str) -> dict[str, Any]:
     """The bindings that a jq filter names as `$name`, with their values."""
-    found: dict[str, Any] = {}
-    for name, *_ in jq.free_variables(text):
-        value = named(turn, row, name)
-        if value is MISSING:
-            raise OpError(f"`{name}` has no value")
-        found[name] = value
-    return found
+    return {name: _present(turn, row, name) for name, *_ in jq.free_variables(text)}
+
+
+def _present(turn: Turn, row: OpRow, name: str) -> Any:
+    value = named(turn, row, name)
+    if value is MISSING:
+        raise OpError(f"`{name}` has no value")
+    return value
 
 
 def record_of(turn: Turn, row: OpRow, ident: str) -> dict[str, Any]:

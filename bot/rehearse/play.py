@@ -15,7 +15,7 @@ from typing import Any
 
 from bot.domain.catalog import Catalog, SavedScript, World
 from bot.domain.errors import OpError
-from bot.domain.facts import Answered, Arrived, Continued, Delivered, Edited, Fact, Overdue, Returned
+from bot.domain.facts import Answered, Arrived, Continued, Delivered, Edited, Fact, Overdue, Returned, returned
 from bot.domain.plan import Plan
 from bot.domain.record import OpRow, RunRow
 from bot.domain.values import normalise, plain, text
@@ -23,7 +23,7 @@ from bot.engine import tenses
 from bot.language import refs
 from bot.language.durations import seconds
 from bot.rehearse.scenario import Move, Scenario
-from bot.rehearse.scripted import JOB, Chooser, Log, Missing, ScriptedAgents, result
+from bot.rehearse.scripted import JOB, Chooser, Log, Missing, ScriptedAgents
 from bot.runtime import files
 from bot.runtime.commit import Outcome, Site, accept, take, world_of
 from bot.runtime.report import input_names, natural
@@ -376,7 +376,7 @@ class Player(ScriptedAgents):
             if work["idempotent"]:
                 await self._begin(work, again=True)
             else:
-                self._returned(work, result(self.now, work, lost=True, error="its answer was lost in a crash"))
+                self._returned(work, returned(work, self.now, lost=True, error="its answer was lost in a crash"))
                 await self._come_to_rest()
 
     # --- events and clocks ------------------------------------------------------------------------------------
@@ -420,12 +420,12 @@ class Player(ScriptedAgents):
             match kind:
                 case "cel":
                     value = await self._cel(work, body)
-                    self._returned(work, result(self.now, work, value=value))
+                    self._returned(work, returned(work, self.now, value=value))
                 case "jq":
                     value = await self.sandbox.jq(body["text"], body["value"], body["variables"])
-                    self._returned(work, result(self.now, work, value=value))
+                    self._returned(work, returned(work, self.now, value=value))
                 case "file":
-                    self._returned(work, result(self.now, work, value=files.perform(self._files, body)))
+                    self._returned(work, returned(work, self.now, value=files.perform(self._files, body)))
                 case "early":
                     await self._early(work, body)
                 case "tool":
@@ -445,7 +445,7 @@ class Player(ScriptedAgents):
                     if body.get("run"):
                         self.fact(body["run"], Edited(at=self.now, by=self.scenario.owner, edit={"run": "cancel"}))
         except OpError as fault:
-            self._returned(work, result(self.now, work, error=str(fault)))
+            self._returned(work, returned(work, self.now, error=str(fault)))
 
     async def _cel(self, work: dict[str, Any], body: dict[str, Any]) -> Any:
         try:
@@ -482,7 +482,7 @@ class Player(ScriptedAgents):
             event = self.db.read(inbox.get, ident)
             if event is not None:
                 await self._arrived(work["run"], event, datetime.fromisoformat(event["at"]), work["path"])
-        self._returned(work, result(self.now, work))
+        self._returned(work, returned(work, self.now))
 
     def _tool(self, work: dict[str, Any], body: dict[str, Any]) -> None:
         name = body["tool"]
@@ -501,10 +501,10 @@ class Player(ScriptedAgents):
             self._later(
                 work,
                 tool.get("takes"),
-                lambda: result(self.now, work, error=text(tool["fails"]), lost=bool(tool.get("lost"))),
+                lambda: returned(work, self.now, error=text(tool["fails"]), lost=bool(tool.get("lost"))),
             )
         else:
-            self._later(work, tool.get("takes"), lambda: result(self.now, work, value=normalise(tool.get("returns"))))
+            self._later(work, tool.get("takes"), lambda: returned(work, self.now, value=normalise(tool.get("returns"))))
 
     # --- other scripts ----------------------------------------------------------------------------------------
     async def _run(self, work: dict[str, Any], body: dict[str, Any]) -> None:
@@ -527,7 +527,7 @@ class Player(ScriptedAgents):
             data={"script": body["script"], "depth": body["depth"], "attempt": work["attempt"]},
         )
         self._done(work)
-        self.fact(work["run"], result(self.now, work, child=child.id))
+        self.fact(work["run"], returned(work, self.now, child=child.id))
         outcome = self.db.write(lambda tx: accept(tx, self.site, child, plan))
         self._replied(outcome)
         self._follow(outcome)

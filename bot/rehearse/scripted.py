@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from bot.domain.facts import Edited, Returned
+from bot.domain.facts import Edited, Returned, returned
 from bot.domain.values import ErrorValue, normalise, plain, text
 from bot.engine import asks
 from bot.language import refs
@@ -127,18 +127,18 @@ class ScriptedAgents:
             if self.chooser is not None:
                 choices = body.get("choices") or ["an answer"]
                 value = choices[self.chooser.choose(f"{work['path']}: the agent", choices)]
-                self._returned(work, result(self.now, work, value=value, who=body["who"]))
+                self._returned(work, returned(work, self.now, value=value, who=body["who"]))
                 return
             self._lacks(work, body["prompt"])
             return
         self._logged(work, None, body["model"], body["prompt"], row.get("reply"), row.get("fails"))
         if "fails" in row:
             self._later(
-                work, row.get("takes"), lambda: result(self.now, work, error=text(row["fails"]), who=body["who"])
+                work, row.get("takes"), lambda: returned(work, self.now, error=text(row["fails"]), who=body["who"])
             )
         else:
             self._later(
-                work, row.get("takes"), lambda: result(self.now, work, value=text(row.get("reply")), who=body["who"])
+                work, row.get("takes"), lambda: returned(work, self.now, value=text(row.get("reply")), who=body["who"])
             )
 
     def _each(self, work: dict[str, Any], body: dict[str, Any]) -> None:
@@ -162,7 +162,7 @@ class ScriptedAgents:
             answers.append(_each_answer(row, choices))
         fanout = self.scenario.workspace.fanout
         total = sum(max(spans[i : i + fanout]) for i in range(0, len(spans), fanout))
-        self._later(work, f"{int(total)}s" if total else None, lambda: result(self.now, work, value=answers))
+        self._later(work, f"{int(total)}s" if total else None, lambda: returned(work, self.now, value=answers))
 
     def _judge(self, work: dict[str, Any], body: dict[str, Any]) -> None:
         shown = json.dumps(plain(body["event"]["event"]), ensure_ascii=False)
@@ -173,19 +173,19 @@ class ScriptedAgents:
                 which = ["agrees", "disagrees"][
                     self.chooser.choose(f"{work['path']}: the judge", ["agrees", "disagrees"])
                 ]
-                self._returned(work, result(self.now, work, value={"verdict": which, "reason": None}))
+                self._returned(work, returned(work, self.now, value={"verdict": which, "reason": None}))
                 return
             self._lacks(work, prompt)
             return
         self._logged(work, None, None, prompt, row["verdict"], None)
         verdict = {"verdict": str(row["verdict"]), "reason": row.get("reason")}
-        self._later(work, row.get("takes"), lambda: result(self.now, work, value=verdict))
+        self._later(work, row.get("takes"), lambda: returned(work, self.now, value=verdict))
 
     def _replan(self, work: dict[str, Any]) -> None:
         rows = self.scenario.replan or []
         if self._replans >= len(rows):
             if self.chooser is not None:
-                self._returned(work, result(self.now, work, error="no replanning in a walk of the branches"))
+                self._returned(work, returned(work, self.now, error="no replanning in a walk of the branches"))
                 return
             self._lacks(work, "replan")
             return
@@ -193,7 +193,7 @@ class ScriptedAgents:
         self._replans += 1
         self._logged(work, None, None, "replan", row.get("reason"), None)
         refused = self.db.write(lambda tx: self._apply_edits(tx, work["run"], row))
-        self._returned(work, result(self.now, work, refused=refused))
+        self._returned(work, returned(work, self.now, refused=refused))
 
     def _apply_edits(self, tx: Any, run: str, row: dict[str, Any]) -> list[str]:
         """All of an agent's edits, or none: the reasons where one cannot stand."""
@@ -208,27 +208,6 @@ class ScriptedAgents:
         else:
             tx.release("edits")
         return refused
-
-
-def result(
-    now: datetime,
-    work: dict[str, Any],
-    *,
-    value: Any = None,
-    error: str | None = None,
-    lost: bool = False,
-    **extra: Any,
-) -> Returned:
-    return Returned(
-        at=now,
-        path=work["path"],
-        attempt=work["attempt"],
-        kind=work["kind"],
-        value=value,
-        error=error,
-        lost=lost,
-        extra=extra,
-    )
 
 
 def each_prompt(body: dict[str, Any], item: Any, index: int) -> str:

@@ -11,7 +11,7 @@ import structlog
 
 from bot.domain.changes import Call
 from bot.domain.errors import OpError
-from bot.domain.facts import Arrived, Edited, Returned
+from bot.domain.facts import Arrived, Edited, returned
 from bot.domain.ids import digest
 from bot.domain.record import RunRow
 from bot.domain.values import plain
@@ -206,7 +206,7 @@ class Performer:
                     tx,
                     self.committer.site,
                     work["run"],
-                    result(work, now, error=f"there is no saved script `{work['body']['script']}`"),
+                    returned(work, now, error=f"there is no saved script `{work['body']['script']}`"),
                 )
             ]
         child = "r_" + digest(f"{work['run']} {work['path']} {work['attempt']}")[:14]
@@ -232,7 +232,7 @@ class Performer:
                 "attempt": work["attempt"],
             },
         )
-        told = take(tx, self.committer.site, work["run"], result(work, now, child=child))
+        told = take(tx, self.committer.site, work["run"], returned(work, now, child=child))
         return [told, accept(tx, self.committer.site, row, plan)]
 
     def _stop_run(self, tx: Transaction, work: Work) -> list[Outcome]:
@@ -248,29 +248,15 @@ class Performer:
         def write(tx: Transaction) -> list[Outcome]:
             now = self.clock.now()
             outbox.call_done(tx, work, now)
-            return [take(tx, self.committer.site, work["run"], result(work, now, value=value, error=error, lost=lost))]
+            return [
+                take(tx, self.committer.site, work["run"], returned(work, now, value=value, error=error, lost=lost))
+            ]
 
         await self.committer.insist(write)
 
 
 def _key(work: Work) -> tuple[Any, ...]:
     return (work["run"], work["path"], work["attempt"], work["kind"], work["n"])
-
-
-def result(
-    work: Work, now: datetime, *, value: Any = None, error: str | None = None, lost: bool = False, **extra: Any
-) -> Returned:
-    """A call's result as a fact."""
-    return Returned(
-        at=now,
-        path=work["path"],
-        attempt=work["attempt"],
-        kind=work["kind"],
-        value=value,
-        error=error,
-        lost=lost,
-        extra=extra,
-    )
 
 
 async def arrive(

@@ -104,20 +104,7 @@ def _ready(state: State, seen: Examined, world: World) -> None:
     state.saves = bool(seen.plan.on)
     if flight.get("addressees"):
         state.facts.append(("Asks", ", ".join(phrases.named(str(w), world) for w in flight["addressees"])))
-    writes = [
-        f"`{w['op']}`"
-        + (
-            f", after {phrases.named(w['approver'], world)} "
-            f"{'approve' if w['approver'].startswith('role:') else 'approves'} it"
-            if w.get("approver")
-            else ""
-        )
-        for w in flight.get("writes") or []
-    ]
-    if writes:
-        state.facts.append(("Writes", "; ".join(dict.fromkeys(writes))))
-    if flight.get("agent_calls"):
-        state.facts.append(("Agents", f"{flight['agent_calls']} calls at most"))
+    state.facts += phrases.effects(flight, world)
     state.ends = flight.get("latest_end")
     state.notes = list(dict.fromkeys(note.message for note in seen.notes))
     steps = flight.get("ops", 0)

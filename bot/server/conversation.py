@@ -6,6 +6,7 @@ Everything is read in one transaction and given as values for the templates.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -157,17 +158,7 @@ def talk(
     lines: dict[str, str] = {}
     for run in shown:
         rows = ops.StoredRows(tx, run.id, run.job).all()
-        plan = site.index(tx, run.plan).plan
-        seen = _Run(
-            tx=tx,
-            site=site,
-            world=world,
-            email=email,
-            run=run,
-            plan=plan,
-            rows={r.path: r for r in rows},
-            title=job["title"] or "",
-        )
+        seen = _seen(tx, site, world, email, run, rows, job["title"] or "")
         items += seen.items()
         lines[run.id] = seen.name()
         if run.ended is None:
@@ -191,18 +182,7 @@ def talk(
 def run_items(tx: Transaction, site: Site, world: World, email: str, run: RunRow) -> list[Item]:
     """What one run said and asked, for its record."""
     rows = ops.StoredRows(tx, run.id, run.job).all()
-    job = runs.get_job(tx, run.job)
-    seen = _Run(
-        tx=tx,
-        site=site,
-        world=world,
-        email=email,
-        run=run,
-        plan=site.index(tx, run.plan).plan,
-        rows={r.path: r for r in rows},
-        title=(job["title"] if job else None) or run.job,
-    )
-    return seen.items()
+    return _seen(tx, site, world, email, run, rows, _title(tx, run)).items()
 
 
 def card_item(tx: Transaction, site: Site, world: World, email: str, row: dict[str, Any]) -> Item | None:
@@ -211,18 +191,27 @@ def card_item(tx: Transaction, site: Site, world: World, email: str, row: dict[s
     if run is None:
         return None
     op = ops.StoredRows(tx, run.id, run.job).op(row["path"])
+    return _seen(tx, site, world, email, run, [op] if op else [], _title(tx, run)).card(row)
+
+
+def _title(tx: Transaction, run: RunRow) -> str:
     job = runs.get_job(tx, run.job)
-    seen = _Run(
+    return (job["title"] if job else None) or run.job
+
+
+def _seen(
+    tx: Transaction, site: Site, world: World, email: str, run: RunRow, rows: Sequence[OpRow], title: str
+) -> _Run:
+    return _Run(
         tx=tx,
         site=site,
         world=world,
         email=email,
         run=run,
         plan=site.index(tx, run.plan).plan,
-        rows={op.path: op} if op else {},
-        title=(job["title"] if job else None) or run.job,
+        rows={row.path: row for row in rows},
+        title=title,
     )
-    return seen.card(row)
 
 
 def readers(tx: Transaction, world: World, job: dict[str, Any]) -> str:
@@ -539,20 +528,7 @@ class _Run:
                 if op.op == "ask" and isinstance(op.on_miss, Region)
             ]
             item.facts.append(("Asks", f"{who}; without an answer: {missed[0]}" if len(missed) == 1 else who))
-        writes = [
-            f"`{w['op']}`"
-            + (
-                f", after {phrases.named(w['approver'], self.world)} "
-                f"{'approve' if w['approver'].startswith('role:') else 'approves'} it"
-                if w.get("approver")
-                else ""
-            )
-            for w in flight.get("writes") or []
-        ]
-        if writes:
-            item.facts.append(("Writes", "; ".join(dict.fromkeys(writes))))
-        if flight.get("agent_calls"):
-            item.facts.append(("Agents", f"{flight['agent_calls']} calls at most"))
+        item.facts += phrases.effects(flight, self.world)
         if self.run.ended is None and flight.get("latest_end"):
             item.ends = datetime.fromisoformat(flight["latest_end"])
 

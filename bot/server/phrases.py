@@ -30,6 +30,24 @@ def phrase(op: Op, world: World, to: list[str] | None = None) -> str:
     return f"{name[:1].upper()}{name[1:]}" + (f" {short(plain(first), 30)}" if first else "")
 
 
+def effects(flight: Mapping[str, Any], world: World) -> list[tuple[str, str]]:
+    """What a pre-flight says that a run will do to the outside, by heading: what it writes, the agents it calls."""
+    found: list[tuple[str, str]] = []
+    if writes := [_write(w, world) for w in flight.get("writes") or []]:
+        found.append(("Writes", "; ".join(dict.fromkeys(writes))))
+    if flight.get("agent_calls"):
+        found.append(("Agents", f"{flight['agent_calls']} calls at most"))
+    return found
+
+
+def _write(write: Mapping[str, Any], world: World) -> str:
+    approver = write.get("approver")
+    if not approver:
+        return f"`{write['op']}`"
+    verb = "approve" if approver.startswith("role:") else "approves"
+    return f"`{write['op']}`, after {named(approver, world)} {verb} it"
+
+
 def region_words(name: str, op: Op, world: World) -> str:
     """What a region is for, as the rail says it above the region's ops."""
     if name == "onMiss":
