@@ -118,11 +118,16 @@ def find(turn: Turn, named: str, kind: Edit, by: str) -> OpRow:
 
 
 def _allowed(turn: Turn, row: OpRow, kind: Edit, by: str) -> None:
-    if by.startswith("agent:") or by.casefold() == turn.run.owner.casefold() or by in turn.world.policy.admins:
+    if by.startswith("agent:") or _steers(turn, by):
         return
     if kind.addressee and row.data.get("to") and by.casefold() in [v.casefold() for v in asks.voters(turn, row)]:
         return
     raise NotTheirs(f"only {words.called(turn.run.owner, turn.world)}, who started the run, can do this")
+
+
+def _steers(turn: Turn, by: str) -> bool:
+    """A run is its owner's to change, and the admins'."""
+    return by.casefold() in (who.casefold() for who in (turn.run.owner, *turn.world.policy.admins))
 
 
 def _stands(turn: Turn, row: OpRow) -> str:
@@ -363,8 +368,7 @@ EDITS: tuple[Edit, ...] = (
 
 def _run_edit(turn: Turn, fact: Edited, what: str) -> None:
     run = turn.run
-    owner = fact.by.casefold() == run.owner.casefold() or fact.by in turn.world.policy.admins
-    if not owner:
+    if not _steers(turn, fact.by):
         raise NotTheirs(f"only {words.called(run.owner, turn.world)}, who started the run, can do this")
     before = run.state
     match what:

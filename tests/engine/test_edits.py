@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -202,6 +202,15 @@ def test_a_late_answer_is_not_accepted_once_the_branch_has_done_something() -> N
     drive.answer("1", "yes", by=JONAS)
     drive.edit(op="1", accept=True)
     assert "the miss branch has done something already" in drive.reply
+
+
+def test_an_admin_changes_a_run_however_their_address_is_written() -> None:
+    drive = stood()
+    drive.world = replace(drive.world, policy=replace(drive.world.policy, admins=("Ana@Acme.de",)))
+    drive.edit(by=ANA, op="later", skip=True)
+    assert drive.reply.startswith("Done: ")
+    drive.edit(by=ANA, run="pause")
+    assert drive.run.state == "paused"
 
 
 @pytest.mark.parametrize(
