@@ -114,42 +114,49 @@ class Rail:
     def _opened(self, region: str) -> bool:
         return any(p.startswith(f"{region}.") for p in self.rows)
 
-    def _region(self, path: str, region: Region, depth: int) -> None:
+    def _other_taken(self, path: str, name: str) -> bool:
+        """Whether an `if` went the other way: this one will never be."""
+        other = {"then": "else", "else": "then"}.get(name)
+        return other is not None and self._opened(f"{path}.{other}")
+
+    def _region(self, path: str, region: Region, depth: int, never: bool = False) -> None:
+        """`never`: it can open no more."""
         for op in region.ops:
             suffix = op.place[len(region.place) + 1 :] if region.place else op.place
-            self._op(f"{path}.{suffix}" if path else suffix, op, depth)
+            self._op(f"{path}.{suffix}" if path else suffix, op, depth, never)
 
-    def _op(self, path: str, op: Op, depth: int) -> None:
+    def _op(self, path: str, op: Op, depth: int, never: bool) -> None:
         row = self.rows.get(path)
-        self.lines.append(self._line(path, op, row, depth))
-        ended = (row is not None and not row.open) or self.run.ended is not None
+        self.lines.append(self._line(path, op, row, depth, never))
+        ended = never or (row is not None and not row.open) or self.run.ended is not None
         for name, region in op.inner():
             if name == "body":
                 self._items(path, op, region, depth, ended)
                 continue
             inner = f"{path}.{name}"
             opened = self._opened(inner)
-            if ended and not opened and not self.whole:
+            gone = not opened and (ended or self._other_taken(path, name))
+            if gone and not self.whole:
                 continue
             if name in ("onMiss", "onError") and not opened and len(region.ops) == 1 and not any(region.ops[0].inner()):
                 said = phrases.phrase(region.ops[0], self.world)
                 self._label(
                     depth + 1,
                     f"{phrases.region_words(name, op, self.world)}: {said[:1].lower()}{said[1:]}",
-                    "off" if ended else "next",
+                    "off" if gone else "next",
                 )
                 continue
             if name != "then":
                 self._label(
                     depth + 1 if name in ("onMiss", "onError") else depth, phrases.region_words(name, op, self.world)
                 )
-            self._region(inner, region, depth + (2 if name in ("onMiss", "onError") else 1))
+            self._region(inner, region, depth + (2 if name in ("onMiss", "onError") else 1), gone)
 
     def _items(self, path: str, op: Op, region: Region, depth: int, ended: bool) -> None:
         found = sorted(self.items.get(path, []))
         if not found:
             if not ended or self.whole:
-                self._region(f"{path}[]", region, depth + 1)
+                self._region(f"{path}[]", region, depth + 1, ended)
             return
         word = "round" if op.op == "core.repeat" else str(op.params.get("as") or "item")
         shown = found if self.whole and len(found) <= 200 else found[:ITEMS_SHOWN]
@@ -163,7 +170,7 @@ class Rail:
     def _label(self, depth: int, title: str, shape: str = "label") -> None:
         self.lines.append(Line(depth=depth, shape=shape, title=title))
 
-    def _line(self, path: str, op: Op, row: OpRow | None, depth: int) -> Line:
+    def _line(self, path: str, op: Op, row: OpRow | None, depth: int, never: bool) -> Line:
         to = asks.spelt(row) if row is not None and row.data.get("to") else None
         line = Line(
             depth=depth,
@@ -175,7 +182,7 @@ class Rail:
         )
         if row is None:
             self._gate_words(op, line)
-            line.shape = "off" if self.run.ended is not None else "next"
+            line.shape = "off" if never or self.run.ended is not None else "next"
             return line
         line.state, line.by = row.state, row.by
         line.claim = row.data.get("claim")

@@ -1,0 +1,42 @@
+"""The plan as it stands: what happened, what waits, what can still come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bot.server.rail import Rail
+from tests.engine.rows import ANA, Drive
+
+ASK: dict[str, Any] = {"op": "ask", "to": "@ana", "choices": ["yes", "no"], "within": "1d"}
+SCRIPT: list[dict[str, Any]] = [
+    {**ASK, "id": "go", "question": "Go?"},
+    {"op": "core.if", "cond": "go == 'yes'",
+     "then": [{**ASK, "id": "far", "question": "How far?"}],
+     "else": [{**ASK, "id": "why", "question": "Why not?",
+               "onMiss": [{"op": "say", "body": "No word."}, {"op": "say", "body": "We stop."}]}]},
+]  # fmt: skip
+
+
+def laid(drive: Drive, whole: bool = False) -> dict[str, str]:
+    """The shape of every op of the plan that is shown, by path."""
+    rail = Rail(plan=drive.plan, run=drive.run, rows=drive.rows.ops, world=drive.world, catalog=drive.ops, whole=whole)
+    return {line.path: line.shape for line in rail.laid() if line.path}
+
+
+def test_before_the_choice_both_ways_can_come() -> None:
+    shapes = laid(Drive(SCRIPT))
+    assert (shapes["1"], shapes["2.then.1"], shapes["2.else.1"]) == ("wait", "next", "next")
+
+
+@pytest.mark.parametrize(
+    ("answer", "taken", "other"), [("yes", "2.then.1", "2.else.1"), ("no", "2.else.1", "2.then.1")]
+)
+def test_the_way_that_an_if_did_not_go_comes_no_more(answer: str, taken: str, other: str) -> None:
+    drive = Drive(SCRIPT)
+    drive.answer("go", answer, by=ANA)
+    assert laid(drive)[taken] == "wait" and other not in laid(drive)
+    whole = laid(drive, whole=True)
+    assert whole[taken] == "wait" and whole[other] == "off"
+    assert whole["2.else.1.onMiss.2"] == ("next" if answer == "no" else "off")
