@@ -188,7 +188,7 @@ class _Screen:
         self._form: dict[str, Any] = {}
         self._answer: Any = None
         self._ended: set[str] = set()
-        self._told: set[str] = set()
+        self._told: set[int] = set()
         self._line: str | None = None
         self._below: list[str] = []
         self._list: list[str] = []
@@ -218,8 +218,8 @@ class _Screen:
         """What was said to everyone or to this person, and has not been printed."""
         found: list[str] = []
         for row in await self.one.committer.read(lambda tx: outbox.find(tx, run_id=self.run_id)):
-            if row["id"] not in self._told and row["kind"] in ("say", "notice") and row["to"] in ("job", self.me):
-                self._told.add(row["id"])
+            if row["seq"] not in self._told and row["kind"] in ("say", "notice") and row["to"] in ("job", self.me):
+                self._told.add(row["seq"])
                 title, body = row["card"].get("title") or "", row["card"].get("text", "")
                 found.append("  » " + (f"{title}: {body}" if title and body else title or body).replace("\n", "\n    "))
         return found

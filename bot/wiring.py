@@ -83,6 +83,7 @@ class Product:
             self.holder,
             "" if guest else None,
         )
+        self.site.begins = self.performer.begins
         self.inbox = Inbox(self.committer, self.clock, self.sandbox)
         self.outbox = Outbox(self.committer, self.clock, {}, self._route)
         self.waker = Waker(self.clock, self.sweep)
@@ -175,7 +176,7 @@ class Product:
         for outcome in outcomes:
             for run_id, step in outcome.steps():
                 if step.calls:
-                    self.performer.take_up(run_id, step.calls)
+                    self.performer.take_up(run_id, step)
                 sends = sends or any(not self._here(d) for d in step.deliveries)
                 for timer in step.timers:
                     if timer.due is not None:

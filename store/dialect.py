@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -127,16 +128,42 @@ def _written_out(text: str, values: Mapping[str, Any], on_sqlite: bool) -> str:
     return text
 
 
+class Shared:
+    """What a process remembers of texts that many rows share: by hash, the latest ones. A cache: nothing is lost with
+    it, and a text under its hash is never another."""
+
+    MOST = 2048
+
+    def __init__(self) -> None:
+        self.texts: OrderedDict[str, str] = OrderedDict()
+        self.met: OrderedDict[str, None] = OrderedDict()
+
+    def keep(self, key: str, text: str) -> None:
+        self.texts[key] = text
+        if len(self.texts) > self.MOST:
+            self.texts.popitem(last=False)
+
+    def meet(self, key: str) -> bool:
+        """Whether a text was met before."""
+        before = key in self.met
+        self.met[key] = None
+        if len(self.met) > self.MOST:
+            self.met.popitem(last=False)
+        return before
+
+
 class Transaction:
-    """One open transaction: the driver's cursor, the dialect, the workspace."""
+    """One open transaction: the driver's cursor, the dialect, the workspace; the numbers of the runs it has met."""
 
-    __slots__ = ("connection", "cursor", "sqlite", "ws")
+    __slots__ = ("connection", "cursor", "runs", "shared", "sqlite", "ws")
 
-    def __init__(self, connection: sa.Connection, ws: int) -> None:
+    def __init__(self, connection: sa.Connection, ws: int, shared: Shared) -> None:
         self.connection = connection
         self.sqlite = connection.dialect.name == "sqlite"
         self.cursor: Any = connection.connection.cursor()
         self.ws = ws
+        self.shared = shared
+        self.runs: dict[str, int] = {}
 
     @property
     def locks(self) -> bool:
@@ -150,6 +177,7 @@ class Transaction:
         self.cursor.execute(f"release savepoint {name}")
 
     def rollback_to(self, name: str = "fact") -> None:
+        self.runs.clear()  # a run that was added since has no number any more
         self.cursor.execute(f"rollback to savepoint {name}")
         self.cursor.execute(f"release savepoint {name}")
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from bot.domain.changes import Bound, Entry
 from bot.domain.record import RunRow
 from bot.domain.values import dump, errors_in, load, size_of, type_of
-from store import values
+from store import runs, values
 from store.dialect import Statement, Transaction, b, instant, micros
 from store.tables import binding, history
 
@@ -45,6 +45,7 @@ _HELD = Statement(
 def append(tx: Transaction, run: RunRow, entries: list[Entry]) -> None:
     """Adds entries to a run's history and moves its head (`run.n`, `run.hash`; the caller writes the run)."""
     rows: list[dict[str, Any]] = []
+    number = runs.key(tx, run.id)
     for entry in entries:
         run.n += 1
         data = dump(dict(entry.data)) if entry.data else None
@@ -53,14 +54,14 @@ def append(tx: Transaction, run: RunRow, entries: list[Entry]) -> None:
         rows.append(
             {
                 "ws": tx.ws,
-                "run": run.id,
+                "run": number,
                 "n": run.n,
                 "at": at,
                 "what": entry.what,
                 "path": entry.path or None,
                 "by": entry.by,
                 "data": data,
-                "hash": run.hash,
+                "hash": bytes.fromhex(run.hash),
             }
         )
     _ADD.many(tx, rows)
@@ -83,18 +84,18 @@ def of_run(tx: Transaction, run_id: str) -> list[dict[str, Any]]:
             "path": g[3] or "",
             "by": g[4],
             "data": load(g[5]) if g[5] else {},
-            "hash": g[6],
+            "hash": g[6].hex(),
         }
-        for g in _OF_RUN.all(tx, {"ws": tx.ws, "run": run_id})
+        for g in _OF_RUN.all(tx, {"ws": tx.ws, "run": runs.key(tx, run_id)})
     ]
 
 
 def verify(tx: Transaction, run_id: str) -> int | None:
     """The number of the first entry whose hash does not hold, None where all do."""
     before = ""
-    for g in _OF_RUN.all(tx, {"ws": tx.ws, "run": run_id}):
+    for g in _OF_RUN.all(tx, {"ws": tx.ws, "run": runs.key(tx, run_id)}):
         before = chained(before, run_id, g[0], g[1], g[2], g[3], g[4], g[5])
-        if before != g[6]:
+        if before != g[6].hex():
             return int(g[0])
     return None
 
@@ -113,7 +114,7 @@ def bind(tx: Transaction, job: str, run_id: str, bound: list[Bound]) -> None:
                 "size": size_of(one.value),
                 "errors": errors_in(one.value),
                 "at": micros(one.at),
-                "run": run_id,
+                "run": runs.key(tx, run_id),
             },
         )
 

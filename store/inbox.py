@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from bot.domain.changes import Taken
 from bot.domain.values import dump
+from store import runs
 from store.dialect import Statement, Transaction, b, instant, micros
 from store.ops import event_of
 from store.tables import event, taken
@@ -83,7 +84,7 @@ def get(tx: Transaction, ident: str) -> dict[str, Any] | None:
 
 def take(tx: Transaction, run_id: str, rows: list[Taken]) -> None:
     for row in rows:
-        _TAKE.run(tx, {"ws": tx.ws, "run": run_id, "event": row.event, "path": row.path})
+        _TAKE.run(tx, {"ws": tx.ws, "run": runs.key(tx, run_id), "event": row.event, "path": row.path})
 
 
 def last_of_each(tx: Transaction) -> dict[str, datetime]:

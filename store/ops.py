@@ -8,10 +8,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bot.domain.changes import CancelledUnder
+from bot.domain.changes import CARDS, CancelledUnder
 from bot.domain.record import OpRow, RegionRow
 from bot.domain.values import dump, load
-from store import values
+from store import runs, values
 from store.dialect import Statement, Transaction, b, instant, micros
 from store.tables import event, op, region, run, taken, wait
 
@@ -39,6 +39,7 @@ _OP = tuple(
         "value",
         "has_value",
         "data",
+        "since",
     )
 )
 _REGION = tuple(
@@ -61,12 +62,15 @@ _PLANNED_AT = Statement(
     sa.select(*_OP).where(
         *_MINE,
         op.c.place == b("place"),
+        op.c.place.is_not(None),
         op.c.state == sa.literal_column("'planned'"),
         op.c.path >= b("from_"),
         op.c.path < b("to_"),
     )
 )
-_BY_IDENT = Statement(sa.select(*_OP).where(*_MINE, op.c.ident == b("ident"), op.c.ident.is_not(None)))
+_AT_PLACE = Statement(
+    sa.select(*_OP).where(*_MINE, op.c.place == b("place"), op.c.path >= b("from_"), op.c.path < b("to_"))
+)
 _PENDING = Statement(
     sa.select(*_OP).where(*_MINE, op.c.state.in_([sa.literal_column(f"'{s}'") for s in PENDING])).order_by(op.c.path)
 )
@@ -74,18 +78,21 @@ _SHOWING = Statement(sa.select(*_OP).where(*_MINE, op.c.op == "show", op.c.state
 _ALL = Statement(sa.select(*_OP).where(*_MINE))
 _COUNT = Statement(sa.select(sa.func.count()).select_from(op).where(*_MINE))
 _REGION_AT = Statement(sa.select(*_REGION).where(*_MY_REGION, region.c.path == b("path")))
-_REGIONS_OF = Statement(sa.select(*_REGION).where(*_MY_REGION, region.c.owner == b("owner")))
-_HOT_OF = Statement(sa.select(*_REGION).where(*_MY_REGION, region.c.owner == b("owner"), region.c.hot > 0))
-_OPEN_OF = Statement(sa.select(*_REGION).where(*_MY_REGION, region.c.owner == b("owner"), region.c.state != "closed"))
+_OWNED = (region.c.owner == b("owner"), region.c.owner != sa.literal_column("''"))
+_REGIONS_OF = Statement(sa.select(*_REGION).where(*_MY_REGION, *_OWNED))
+_HOT_OF = Statement(sa.select(*_REGION).where(*_MY_REGION, *_OWNED, region.c.hot > 0))
+_OPEN_OF = Statement(sa.select(*_REGION).where(*_MY_REGION, *_OWNED, region.c.state != "closed"))
 _OPEN_REGIONS = Statement(sa.select(region.c.path).where(*_MY_REGION, region.c.state == "open"))
 _ALL_REGIONS = Statement(sa.select(*_REGION).where(*_MY_REGION))
 
 _OP_NAMES = [c.name for c in _OP]
+FIXED = ("path", "place", "region", "rank")
+"""What of an op's row never changes."""
 _ADD_OP = Statement(sa.insert(op).values({c.name: b(c.name) for c in op.c}))
 _PUT_OP = Statement(
     sa.update(op)
     .where(op.c.ws == b("ws"), op.c.run == b("run"), op.c.path == b("path"))
-    .values({n: b("x_" + n) for n in _OP_NAMES if n not in ("path", "place", "region", "rank")})
+    .values({n: b(n) for n in _OP_NAMES if n not in FIXED})
 )
 _ADD_REGION = Statement(sa.insert(region).values({c.name: b(c.name) for c in region.c}))
 _PUT_REGION = Statement(
@@ -116,7 +123,7 @@ _EVENTS = Statement(
 )
 _HISTORY = Statement(
     sa.select(op.c.op, op.c.ident, op.c.path, op.c.state, op.c.value, op.c.by, op.c.ended)
-    .join(run, sa.and_(run.c.ws == op.c.ws, run.c.id == op.c.run))
+    .join(run, sa.and_(run.c.ws == op.c.ws, run.c.seq == op.c.run))
     .where(run.c.ws == b("ws"), run.c.job == b("job"), op.c.ended.is_not(None), op.c.open == 0)
     .order_by(op.c.ended.desc())
     .limit(sa.literal_column("1000"))
@@ -130,7 +137,7 @@ class StoredRows:
         self.tx = tx
         self.run = run_id
         self.job = job
-        self._mine = {"ws": tx.ws, "run": run_id}
+        self._mine = {"ws": tx.ws, "run": runs.key(tx, run_id)}
 
     def op(self, path: str) -> OpRow | None:
         got = _BY_PATH.one(self.tx, {**self._mine, "path": path})
@@ -195,8 +202,18 @@ class StoredRows:
             for g in reversed(rows)
         ]
 
-    def by_id(self, ident: str) -> list[OpRow]:
-        return [self._op(got) for got in _BY_IDENT.all(self.tx, {**self._mine, "ident": ident})]
+    def instances(self, places: Sequence[str]) -> list[OpRow]:
+        found: list[OpRow] = []
+        for place in places:
+            loop, _, _ = place.partition("[")
+            if loop == place:
+                row = self.op(place)
+                found += [row] if row is not None else []
+            else:
+                # The rows of a loop stand between its path with `[` and with the character behind it.
+                within = {"place": place, "from_": f"{loop}[", "to_": f"{loop}\\"}
+                found += [self._op(got) for got in _AT_PLACE.all(self.tx, {**self._mine, **within})]
+        return found
 
     def pending(self) -> list[OpRow]:
         return [self._op(got) for got in _PENDING.all(self.tx, self._mine)]
@@ -217,9 +234,12 @@ class StoredRows:
         return [self._region(got) for got in _ALL_REGIONS.all(self.tx, self._mine)]
 
     def _op(self, g: tuple[Any, ...]) -> OpRow:
+        data = load(values.unshared(self.tx, g[20])) if g[20] else {}
+        if g[21] is not None:
+            data["since"] = _iso(g[21])
         return OpRow(
             path=g[0],
-            place=g[1],
+            place=g[1] or g[0],
             region=g[2],
             rank=g[3],
             op=g[4],
@@ -238,7 +258,7 @@ class StoredRows:
             by=g[17],
             value=values.get(self.tx, g[18]),
             has_value=bool(g[19]),
-            data=load(g[20]) if g[20] else {},
+            data=data,
         )
 
     def _region(self, g: tuple[Any, ...]) -> RegionRow:
@@ -277,94 +297,80 @@ def _iso(stored: int) -> str:
 
 
 def put_ops(tx: Transaction, run_id: str, rows: list[OpRow]) -> None:
+    number = runs.key(tx, run_id)
     added: list[dict[str, Any]] = []
     changed: list[dict[str, Any]] = []
     for row in rows:
-        value = values.put(tx, row.value) if row.has_value else None
-        data = dump(row.data) if row.data else None
+        data, since = _data(tx, row)
+        mine = {
+            "ws": tx.ws,
+            "run": number,
+            "path": row.path,
+            "op": row.op,
+            "ident": row.id,
+            "state": row.state,
+            "open": int(row.open),
+            "own": int(row.own),
+            "hot": row.hot,
+            "unclosed": row.unclosed,
+            "needs": row.needs,
+            "attempt": row.attempt,
+            "rev": row.rev,
+            "started": micros(row.started),
+            "since": since,
+            "due": micros(row.due),
+            "ended": micros(row.ended),
+            "by": row.by,
+            "value": values.put(tx, row.value) if row.has_value else None,
+            "has_value": int(row.has_value),
+            "data": data,
+        }
         if row.new:
-            added.append(
-                {
-                    "ws": tx.ws,
-                    "run": run_id,
-                    "path": row.path,
-                    "place": row.place,
-                    "region": row.region,
-                    "rank": row.rank,
-                    "op": row.op,
-                    "ident": row.id,
-                    "state": row.state,
-                    "open": int(row.open),
-                    "own": int(row.own),
-                    "hot": row.hot,
-                    "unclosed": row.unclosed,
-                    "needs": row.needs,
-                    "attempt": row.attempt,
-                    "rev": row.rev,
-                    "started": micros(row.started),
-                    "due": micros(row.due),
-                    "ended": micros(row.ended),
-                    "by": row.by,
-                    "value": value,
-                    "has_value": int(row.has_value),
-                    "data": data,
-                }
-            )
+            place = row.place if row.place != row.path else None
+            added.append({**mine, "place": place, "region": row.region, "rank": row.rank})
         else:
-            changed.append(
-                {
-                    "ws": tx.ws,
-                    "run": run_id,
-                    "path": row.path,
-                    "x_op": row.op,
-                    "x_ident": row.id,
-                    "x_state": row.state,
-                    "x_open": int(row.open),
-                    "x_own": int(row.own),
-                    "x_hot": row.hot,
-                    "x_unclosed": row.unclosed,
-                    "x_needs": row.needs,
-                    "x_attempt": row.attempt,
-                    "x_rev": row.rev,
-                    "x_started": micros(row.started),
-                    "x_due": micros(row.due),
-                    "x_ended": micros(row.ended),
-                    "x_by": row.by,
-                    "x_value": value,
-                    "x_has_value": int(row.has_value),
-                    "x_data": data,
-                }
-            )
+            changed.append(mine)
     _ADD_OP.many(tx, added)
     _PUT_OP.many(tx, changed)
 
 
+def _data(tx: Transaction, row: OpRow) -> tuple[str | None, int | None]:
+    """An op's data as they are stored: the window's start in a column of its own, so that what is left is the same for
+    many runs of a script that wait at the same op, and is shared."""
+    since = row.data.get("since")
+    if since is None:
+        return (dump(row.data) if row.data else None), None
+    rest = {k: v for k, v in row.data.items() if k != "since"}
+    said = dump(rest) if rest else None
+    if said is not None and row.state == "waiting":
+        said = values.shared(tx, said)
+    return said, micros(datetime.fromisoformat(since))
+
+
 def put_regions(tx: Transaction, run_id: str, rows: list[RegionRow]) -> None:
+    number = runs.key(tx, run_id)
+    added: list[dict[str, Any]] = []
+    changed: list[dict[str, Any]] = []
     for row in rows:
-        value = values.put(tx, row.value) if row.has_value else None
-        common = {
+        mine = {
             "ws": tx.ws,
-            "run": run_id,
+            "run": number,
             "path": row.path,
             "state": row.state,
             "opened": micros(row.opened),
             "unended": row.unended,
             "hot": row.hot,
-            "value": value,
+            "value": values.put(tx, row.value) if row.has_value else None,
             "has_value": int(row.has_value),
             "error": row.error,
         }
         if row.new:
-            _ADD_REGION.run(
-                tx,
-                {
-                    **common,
-                    "owner": row.owner,
-                    "item": values.put(tx, row.item) if row.item is not None else None,
-                },
-            )
+            item = values.put(tx, row.item) if row.item is not None else None
+            added.append({**mine, "owner": row.owner, "item": item})
         else:
-            _PUT_REGION.run(tx, common)
+            changed.append(mine)
+    _ADD_REGION.many(tx, added)
+    _PUT_REGION.many(tx, changed)
 
 
 def cancel_under(tx: Transaction, run_id: str, change: CancelledUnder) -> None:
@@ -382,7 +388,8 @@ def cancel_under(tx: Transaction, run_id: str, change: CancelledUnder) -> None:
             else sa.true()
         )
 
-    mine = (op.c.ws == tx.ws, op.c.run == run_id)
+    number = runs.key(tx, run_id)
+    mine = (op.c.ws == tx.ws, op.c.run == number)
     tx.connection.execute(
         sa.update(op)
         .where(*mine, op.c.open == 1, under(op.c.path, change.path), spared(op.c.path))
@@ -401,7 +408,7 @@ def cancel_under(tx: Transaction, run_id: str, change: CancelledUnder) -> None:
         sa.update(region)
         .where(
             region.c.ws == tx.ws,
-            region.c.run == run_id,
+            region.c.run == number,
             region.c.state != "closed",
             under(region.c.path, change.path),
             spared(region.c.path),
@@ -413,15 +420,15 @@ def cancel_under(tx: Transaction, run_id: str, change: CancelledUnder) -> None:
     for table in (wait, timer):
         tx.connection.execute(
             sa.delete(table).where(
-                table.c.ws == tx.ws, table.c.run == run_id, under(table.c.path, change.path), spared(table.c.path)
+                table.c.ws == tx.ws, table.c.run == number, under(table.c.path, change.path), spared(table.c.path)
             )
         )
     tx.connection.execute(
         sa.update(delivery)
         .where(
             delivery.c.ws == tx.ws,
-            delivery.c.run == run_id,
-            delivery.c.token.is_not(None),
+            delivery.c.run == number,
+            delivery.c.kind.in_(CARDS),
             delivery.c.outcome.is_(None),
             under(delivery.c.path, change.path),
             spared(delivery.c.path),

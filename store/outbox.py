@@ -9,10 +9,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bot.domain.changes import Call, Delivery, Settled
+from bot.domain.changes import CARDS, Call, Delivery, Settled
 from bot.domain.values import dump, load
+from store import runs, values
 from store.dialect import Statement, Transaction, b, instant, micros
-from store.tables import call, delivery, element, timer
+from store.tables import call, delivery, element, run, timer
 
 MOST_OPEN = 50
 """Open cards that one person has of one run (engine.md, Effects)."""
@@ -24,8 +25,6 @@ _ADD = Statement(
 )
 _FIELDS = (
     "seq",
-    "id",
-    "run",
     "path",
     "attempt",
     "kind",
@@ -33,7 +32,7 @@ _FIELDS = (
     "card",
     "at",
     "opens",
-    "token",
+    "n",
     "state",
     "channel",
     "conversation",
@@ -43,20 +42,19 @@ _FIELDS = (
     "error",
     "done",
 )
-_DELIVERY = tuple(delivery.c[n] for n in _FIELDS)
+_DELIVERIES = sa.select(*(delivery.c[n] for n in _FIELDS), run.c.id).join(run, run.c.seq == delivery.c.run)
+_IS_CARD = delivery.c.kind.in_([sa.literal_column(f"'{kind}'") for kind in CARDS])
 _QUEUED = Statement(
-    sa.select(*_DELIVERY)
-    .where(delivery.c.state.in_([sa.literal_column("'queued'"), sa.literal_column("'sent'")]))
+    _DELIVERIES.where(delivery.c.state.in_([sa.literal_column("'queued'"), sa.literal_column("'sent'")]))
     .order_by(delivery.c.seq)
     .limit(b("most"))
 )
 _STALE = Statement(
-    sa.select(*_DELIVERY)
-    .where(delivery.c.outcome.is_not(None), delivery.c.shown == sa.literal_column("0"))
+    _DELIVERIES.where(delivery.c.outcome.is_not(None), delivery.c.shown == sa.literal_column("0"))
     .order_by(delivery.c.seq)
     .limit(b("most"))
 )
-_BY_TOKEN = Statement(sa.select(*_DELIVERY).where(delivery.c.token == b("token"), delivery.c.token.is_not(None)))
+_BY_SEQ = Statement(_DELIVERIES.where(delivery.c.ws == b("ws"), delivery.c.seq == b("seq")))
 _SENT = Statement(
     sa.update(delivery)
     .where(delivery.c.seq == b("seq_"))
@@ -83,7 +81,7 @@ _SETTLE = Statement(
         delivery.c.ws == b("ws"),
         delivery.c.run == b("run"),
         delivery.c.path == b("path"),
-        delivery.c.token.is_not(None),
+        _IS_CARD,
         delivery.c.outcome.is_(None),
     )
     .values(outcome=b("outcome"), shown=_SHOWN_HERE)
@@ -95,7 +93,7 @@ _SETTLE_TO = Statement(
         delivery.c.run == b("run"),
         delivery.c.path == b("path"),
         delivery.c.to == b("to_"),
-        delivery.c.token.is_not(None),
+        _IS_CARD,
         delivery.c.outcome.is_(None),
     )
     .values(outcome=b("outcome"), shown=_SHOWN_HERE)
@@ -107,7 +105,7 @@ _OPEN = Statement(
             delivery.c.ws == b("ws"),
             delivery.c.run == b("run"),
             delivery.c.to == b("to"),
-            delivery.c.token.is_not(None),
+            _IS_CARD,
             delivery.c.outcome.is_(None),
             delivery.c.state != sa.literal_column("'held'"),
         )
@@ -123,40 +121,39 @@ _HELD_OF_RUN = (
 )
 _HELD_UP = Statement(sa.select(sa.func.min(delivery.c.to)).where(*_HELD_OF_RUN, delivery.c.to > b("after")))
 """The next person with held cards: one step along the index, however many cards there are."""
-_HELD = Statement(
-    sa.select(*_DELIVERY).where(*_HELD_OF_RUN, delivery.c.to == b("to")).order_by(delivery.c.seq).limit(b("room"))
-)
+_HELD = Statement(_DELIVERIES.where(*_HELD_OF_RUN, delivery.c.to == b("to")).order_by(delivery.c.seq).limit(b("room")))
 _FREE = Statement(
     sa.update(delivery)
     .where(delivery.c.seq == b("seq_"))
-    .values(at=b("at"), state=b("state"), channel=b("channel"), shown=b("shown"), done=b("done"))
+    .values(at=b("at"), state=b("state"), channel=b("channel"), shown=b("shown"))
 )
 _UNTIMED = Statement(
     sa.delete(timer).where(
         timer.c.ws == b("ws"), timer.c.run == b("run"), timer.c.path == b("path"), timer.c.kind == "delivery"
     )
 )
-_CALL = tuple(
-    call.c[n]
-    for n in (
-        "run",
-        "path",
-        "attempt",
-        "kind",
-        "n",
-        "body",
-        "at",
-        "state",
-        "idempotent",
-        "timeout_ms",
-        "sent",
-        "holder",
-    )
-)
+_CALLS = sa.select(
+    run.c.id,
+    *(
+        call.c[n]
+        for n in (
+            "path",
+            "attempt",
+            "kind",
+            "n",
+            "body",
+            "at",
+            "state",
+            "idempotent",
+            "timeout_ms",
+            "sent",
+            "holder",
+        )
+    ),
+).join(run, run.c.seq == call.c.run)
 _ADD_CALL = Statement(lambda insert: insert(call).values({c.name: b(c.name) for c in call.c}).on_conflict_do_nothing())
 _OPEN_CALLS = Statement(
-    sa.select(*_CALL)
-    .where(call.c.ws == b("ws"), call.c.state.in_([sa.literal_column("'queued'"), sa.literal_column("'sent'")]))
+    _CALLS.where(call.c.ws == b("ws"), call.c.state.in_([sa.literal_column("'queued'"), sa.literal_column("'sent'")]))
     .order_by(call.c.at, call.c.run, call.c.path, call.c.n)
     .limit(b("most"))
 )
@@ -198,49 +195,64 @@ _ELEMENTS = Statement(
 )
 
 
-def put(tx: Transaction, run_id: str, settled: list[Settled], calls: list[Call], dropped: list[str]) -> None:
+def put(
+    tx: Transaction,
+    run_id: str,
+    settled: list[Settled],
+    calls: list[Call],
+    dropped: list[str],
+    begins: Callable[[Call], str | None] = lambda _: None,
+) -> frozenset[tuple[str, int, str, int]]:
     """Writes what a step settles and calls. Cards end before others are put, so that one put again for the same op
-    stays open."""
+    stays open. A call that `begins` names a holder for is marked as begun by this very commit; gives their keys."""
+    number = runs.key(tx, run_id)
     for change in settled:
-        mine = {"ws": tx.ws, "run": run_id, "path": change.path, "outcome": change.outcome}
+        mine = {"ws": tx.ws, "run": number, "path": change.path, "outcome": change.outcome}
         if change.to is None:
             _SETTLE.run(tx, mine)
         else:
             _SETTLE_TO.run(tx, {**mine, "to_": change.to})
     for path in dropped:
-        _DROP.run(tx, {"ws": tx.ws, "run": run_id, "path": path})
+        _DROP.run(tx, {"ws": tx.ws, "run": number, "path": path})
+    rows: list[dict[str, Any]] = []
+    begun: set[tuple[str, int, str, int]] = set()
     for work in calls:
-        _ADD_CALL.run(
-            tx,
+        holder, at = begins(work), micros(work.at)
+        if holder:
+            begun.add(work.key)
+        rows.append(
             {
                 "ws": tx.ws,
-                "run": run_id,
+                "run": number,
                 "path": work.path,
                 "attempt": work.attempt,
                 "kind": work.kind,
                 "n": work.n,
                 "body": dump(work.body),
-                "at": micros(work.at),
-                "state": "queued",
+                "at": at,
+                "state": "sent" if holder else "queued",
                 "idempotent": int(work.idempotent),
                 "timeout_ms": int(work.timeout_s * 1000),
-                "sent": None,
+                "sent": at if holder else None,
                 "done": None,
-                "holder": None,
-            },
+                "holder": holder,
+            }
         )
+    _ADD_CALL.many(tx, rows)
+    return frozenset(begun)
 
 
 def deliver(tx: Transaction, run_id: str, rows: list[Delivery], here: Callable[[Delivery], bool]) -> list[Delivery]:
     """Writes deliveries; gives those that the room shows by this commit. A person has 50 open cards of one run at
     most: the rest is held, its window not begun, until one of them settles."""
     shown: list[Delivery] = []
+    number = runs.key(tx, run_id)
     for row in rows:
-        held = row.kind == "card" and row.opens and _open(tx, run_id, row.to) >= MOST_OPEN
+        held = row.kind == "card" and row.opens and _open(tx, number, row.to) >= MOST_OPEN
         in_room = not held and here(row)
-        _ADD.run(tx, {**_stored(tx, run_id, row), **_fate(row.at, held, in_room)})
+        _ADD.run(tx, {**_stored(tx, number, row), **_fate(held, in_room)})
         if held:
-            _UNTIMED.run(tx, {"ws": tx.ws, "run": run_id, "path": row.path})
+            _UNTIMED.run(tx, {"ws": tx.ws, "run": number, "path": row.path})
         elif in_room:
             shown.append(row)
     return shown
@@ -250,14 +262,14 @@ def release(tx: Transaction, run_id: str, here: Callable[[Delivery], bool], now:
     """Cards that were held and have room now, each person's in the order of their commit; gives those that the room
     shows."""
     shown: list[Delivery] = []
-    for to in _held_up(tx, run_id):
-        room = MOST_OPEN - _open(tx, run_id, to)
+    number = runs.key(tx, run_id)
+    for to in _held_up(tx, number):
+        room = MOST_OPEN - _open(tx, number, to)
         if room <= 0:
             continue
-        for got in _HELD.all(tx, {"ws": tx.ws, "run": run_id, "to": to, "room": room}):
-            found = _delivery(got)
+        for got in _HELD.all(tx, {"ws": tx.ws, "run": number, "to": to, "room": room}):
+            found = _delivery(tx, got)
             row = Delivery(
-                id=found["id"],
                 path=found["path"],
                 attempt=found["attempt"],
                 kind=found["kind"],
@@ -265,87 +277,82 @@ def release(tx: Transaction, run_id: str, here: Callable[[Delivery], bool], now:
                 card=found["card"],
                 at=now,
                 opens=True,
-                token=found["token"],
+                n=found["n"],
             )
             in_room = here(row)
-            _FREE.run(tx, {"seq_": found["seq"], "at": micros(now), **_fate(now, False, in_room)})
+            _FREE.run(tx, {"seq_": found["seq"], "at": micros(now), **_fate(False, in_room)})
             if in_room:
                 shown.append(row)
     return shown
 
 
-def _held_up(tx: Transaction, run_id: str) -> Iterator[str]:
+def _held_up(tx: Transaction, number: int) -> Iterator[str]:
     after: str | None = ""
     while True:
-        got = _HELD_UP.one(tx, {"ws": tx.ws, "run": run_id, "after": after})
+        got = _HELD_UP.one(tx, {"ws": tx.ws, "run": number, "after": after})
         after = got[0] if got else None
         if after is None:
             return
         yield after
 
 
-def _open(tx: Transaction, run_id: str, to: str) -> int:
-    got = _OPEN.one(tx, {"ws": tx.ws, "run": run_id, "to": to})
+def _open(tx: Transaction, number: int, to: str) -> int:
+    got = _OPEN.one(tx, {"ws": tx.ws, "run": number, "to": to})
     return got[0] if got else 0
 
 
-def _fate(at: datetime, held: bool, in_room: bool) -> dict[str, Any]:
+def _fate(held: bool, in_room: bool) -> dict[str, Any]:
+    """What the room shows was delivered when it was committed: `done` stays null, it is `at`."""
     return {
         "state": "held" if held else "delivered" if in_room else "queued",
         "channel": "web" if in_room else None,
         "shown": int(in_room),
-        "done": micros(at) if in_room else None,
     }
 
 
-def _stored(tx: Transaction, run_id: str, row: Delivery) -> dict[str, Any]:
+def _stored(tx: Transaction, number: int, row: Delivery) -> dict[str, Any]:
+    card = dump(dict(row.card))
     return {
         "ws": tx.ws,
-        "id": row.id,
-        "run": run_id,
+        "run": number,
         "path": row.path,
         "attempt": row.attempt,
         "kind": row.kind,
         "to": row.to,
-        "card": dump(dict(row.card)),
+        "n": row.n,
+        "card": values.shared(tx, card) if row.kind in CARDS else card,
         "at": micros(row.at),
         "opens": int(row.opens),
-        "token": row.token,
         "conversation": None,
         "ref": None,
         "outcome": None,
         "error": None,
+        "done": None,
     }
 
 
-def _delivery(g: tuple[Any, ...]) -> dict[str, Any]:
-    row: dict[str, Any] = dict(zip(_FIELDS, g, strict=True))
-    row["card"] = json.loads(row["card"])
+def _delivery(tx: Transaction, g: tuple[Any, ...]) -> dict[str, Any]:
+    row: dict[str, Any] = dict(zip((*_FIELDS, "run"), g, strict=True))
+    row["card"] = json.loads(values.unshared(tx, row["card"]))
     row["at"] = instant(row["at"])
-    row["done"] = instant(row["done"])
+    row["done"] = instant(row["done"]) or (row["at"] if row["state"] == "delivered" else None)
     return row
 
 
 def queued(tx: Transaction, most: int = 200) -> list[dict[str, Any]]:
     """Deliveries that have not been accepted, in the order of their commit."""
-    return [_delivery(g) for g in _QUEUED.all(tx, {"most": most})]
+    return [_delivery(tx, g) for g in _QUEUED.all(tx, {"most": most})]
 
 
 def stale(tx: Transaction, most: int = 200) -> list[dict[str, Any]]:
     """Cards whose outcome the platform does not show yet."""
-    return [_delivery(g) for g in _STALE.all(tx, {"most": most})]
+    return [_delivery(tx, g) for g in _STALE.all(tx, {"most": most})]
 
 
 def by_seq(tx: Transaction, seq: int) -> dict[str, Any] | None:
     """A delivery by its number."""
-    query = sa.select(*_DELIVERY).where(delivery.c.ws == tx.ws, delivery.c.seq == seq)
-    got = tx.connection.execute(query).first()
-    return _delivery(tuple(got)) if got else None
-
-
-def by_token(tx: Transaction, token: str) -> dict[str, Any] | None:
-    got = _BY_TOKEN.one(tx, {"token": token})
-    return _delivery(got) if got else None
+    got = _BY_SEQ.one(tx, {"ws": tx.ws, "seq": seq})
+    return _delivery(tx, got) if got else None
 
 
 def mark_sent(tx: Transaction, seq: int, channel: str, conversation: str) -> None:
@@ -385,28 +392,20 @@ def find(
     tx: Transaction,
     *,
     run_id: str | None = None,
-    job_runs: list[str] | None = None,
     to: str | None = None,
     open_cards: bool = False,
     after: int = 0,
     limit: int = 2000,
 ) -> list[dict[str, Any]]:
     """Deliveries, oldest first."""
-    query = (
-        sa.select(*_DELIVERY)
-        .where(delivery.c.ws == tx.ws, delivery.c.seq > after)
-        .order_by(delivery.c.seq)
-        .limit(limit)
-    )
+    query = _DELIVERIES.where(delivery.c.ws == tx.ws, delivery.c.seq > after).order_by(delivery.c.seq).limit(limit)
     if run_id is not None:
-        query = query.where(delivery.c.run == run_id)
-    if job_runs is not None:
-        query = query.where(delivery.c.run.in_(job_runs))
+        query = query.where(delivery.c.run == runs.key(tx, run_id))
     if to is not None:
         query = query.where(delivery.c.to == to)
     if open_cards:
-        query = query.where(delivery.c.state != "held", delivery.c.token.is_not(None), delivery.c.outcome.is_(None))
-    return [_delivery(tuple(g)) for g in tx.connection.execute(query)]
+        query = query.where(delivery.c.state != "held", delivery.c.kind.in_(CARDS), delivery.c.outcome.is_(None))
+    return [_delivery(tx, tuple(g)) for g in tx.connection.execute(query)]
 
 
 def _call(g: tuple[Any, ...]) -> dict[str, Any]:
@@ -434,12 +433,17 @@ def open_calls(tx: Transaction, most: int = 500) -> list[dict[str, Any]]:
 def _key(tx: Transaction, work: dict[str, Any]) -> dict[str, Any]:
     return {
         "ws": tx.ws,
-        "run": work["run"],
+        "run": runs.key(tx, work["run"]),
         "path": work["path"],
         "attempt_": work["attempt"],
         "kind_": work["kind"],
         "n_": work["n"],
     }
+
+
+def calls_sent(tx: Transaction, works: list[dict[str, Any]], at: datetime, holder: str) -> list[bool]:
+    """Marks calls as begun by `holder`, as `call_sent` does each."""
+    return [call_sent(tx, work, at, holder) for work in works]
 
 
 def call_sent(tx: Transaction, work: dict[str, Any], at: datetime, holder: str = "") -> bool:
@@ -458,7 +462,7 @@ def add_elements(tx: Transaction, work: dict[str, Any], answers: list[tuple[int,
         [
             {
                 "ws": tx.ws,
-                "run": work["run"],
+                "run": runs.key(tx, work["run"]),
                 "path": work["path"],
                 "attempt": work["attempt"],
                 "at": at,
@@ -470,5 +474,7 @@ def add_elements(tx: Transaction, work: dict[str, Any], answers: list[tuple[int,
 
 
 def elements(tx: Transaction, work: dict[str, Any]) -> dict[int, Any]:
-    found = _ELEMENTS.all(tx, {"ws": tx.ws, "run": work["run"], "path": work["path"], "attempt": work["attempt"]})
+    found = _ELEMENTS.all(
+        tx, {"ws": tx.ws, "run": runs.key(tx, work["run"]), "path": work["path"], "attempt": work["attempt"]}
+    )
     return {g[0]: load(g[1]) for g in found}

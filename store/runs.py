@@ -29,14 +29,18 @@ _COLUMNS = (
     run.c.customer,
     run.c.parent,
     run.c.data,
+    run.c.told,
+    run.c.ends,
+    run.c.seq,
 )
 _ONE = sa.select(*_COLUMNS).where(run.c.ws == b("ws"), run.c.id == b("id"))
 _GET = Statement(_ONE)
 _LOCK = Statement(_ONE.with_for_update())
-_ADD = Statement(sa.insert(run).values({c.name: b(c.name) for c in run.c}))
+_KEY = Statement(sa.select(run.c.seq).where(run.c.ws == b("ws"), run.c.id == b("id")))
+_ADD = Statement(sa.insert(run).values({c.name: b(c.name) for c in run.c if c.name != "seq"}).returning(run.c.seq))
 _PUT = Statement(
     sa.update(run)
-    .where(run.c.ws == b("ws"), run.c.id == b("id_"))
+    .where(run.c.seq == b("seq_"))
     .values(plan=b("plan"), state=b("state"), rev=b("rev"), n=b("n"), hash=b("hash"), ended=b("ended"), data=b("data"))
 )
 _JOB = Statement(
@@ -61,75 +65,94 @@ _PLAN = Statement(
 _ADD_PLAN = Statement(lambda insert: insert(plan).values({c.name: b(c.name) for c in plan.c}).on_conflict_do_nothing())
 _ADD_MORE = Statement(lambda insert: insert(more).values({c.name: b(c.name) for c in more.c}).on_conflict_do_nothing())
 _DROP_MORE = Statement(sa.delete(more).where(more.c.ws == b("ws"), more.c.run == b("run")))
-_MORE = Statement(sa.select(more.c.run).where(more.c.ws == b("ws")))
+_MORE = Statement(
+    sa.select(run.c.id).join(more, sa.and_(more.c.ws == run.c.ws, more.c.run == run.c.seq)).where(more.c.ws == b("ws"))
+)
 
 
-def _row(got: tuple[Any, ...]) -> RunRow:
+def _row(tx: Transaction, got: tuple[Any, ...]) -> RunRow:
     created = instant(got[8])
     assert created is not None
+    tx.runs[got[0]] = got[16]
     return RunRow(
         id=got[0],
         job=got[1],
         owner=got[2],
-        plan=got[3],
+        plan=got[3].hex(),
         state=got[4],
         rev=got[5],
         n=got[6],
-        hash=got[7] or "",
+        hash=got[7].hex() if got[7] else "",
         created=created,
         ended=instant(got[9]),
         names=load(got[10]) if got[10] else {},
         customer=json.loads(got[11]) if got[11] else None,
         parent=got[12],
         data=json.loads(got[13]) if got[13] else {},
+        told=got[14].hex() if got[14] else None,
+        ends=instant(got[15]),
     )
+
+
+def key(tx: Transaction, run_id: str) -> int:
+    """The number under which other tables know a run; 0, which none has, where there is no such run."""
+    known = tx.runs.get(run_id)
+    if known is None:
+        got = _KEY.one(tx, {"ws": tx.ws, "id": run_id})
+        known = got[0] if got else 0
+        if known:
+            tx.runs[run_id] = known
+    return known
 
 
 def get(tx: Transaction, run_id: str) -> RunRow | None:
     got = _GET.one(tx, {"ws": tx.ws, "id": run_id})
-    return _row(got) if got else None
+    return _row(tx, got) if got else None
 
 
 def lock(tx: Transaction, run_id: str) -> RunRow | None:
     """The run, with nobody else changing it until this transaction ends."""
     got = (_LOCK if tx.locks else _GET).one(tx, {"ws": tx.ws, "id": run_id})
-    return _row(got) if got else None
+    return _row(tx, got) if got else None
 
 
 def add(tx: Transaction, row: RunRow) -> None:
-    _ADD.run(
+    got = _ADD.one(
         tx,
         {
             "ws": tx.ws,
             "id": row.id,
             "job": row.job,
             "owner": row.owner,
-            "plan": row.plan,
+            "plan": bytes.fromhex(row.plan),
             "state": row.state,
             "rev": row.rev,
             "n": row.n,
-            "hash": row.hash,
+            "hash": bytes.fromhex(row.hash),
             "created": micros(row.created),
             "ended": micros(row.ended),
             "names": dump(row.names) if row.names else None,
             "customer": json.dumps(row.customer) if row.customer else None,
             "parent": row.parent,
+            "told": bytes.fromhex(row.told) if row.told else None,
+            "ends": micros(row.ends),
             "data": dump(row.data) if row.data else None,
         },
     )
+    assert got is not None
+    tx.runs[row.id] = got[0]
 
 
 def put(tx: Transaction, row: RunRow) -> None:
     _PUT.run(
         tx,
         {
-            "ws": tx.ws,
-            "id_": row.id,
-            "plan": row.plan,
+            "seq_": key(tx, row.id),
+            "plan": bytes.fromhex(row.plan),
             "state": row.state,
             "rev": row.rev,
             "n": row.n,
-            "hash": row.hash,
+            "hash": bytes.fromhex(row.hash),
             "ended": micros(row.ended),
             "data": dump(row.data) if row.data else None,
         },
@@ -137,11 +160,11 @@ def put(tx: Transaction, row: RunRow) -> None:
 
 
 def remember_more(tx: Transaction, run_id: str) -> None:
-    _ADD_MORE.run(tx, {"ws": tx.ws, "run": run_id})
+    _ADD_MORE.run(tx, {"ws": tx.ws, "run": key(tx, run_id)})
 
 
 def forget_more(tx: Transaction, run_id: str) -> None:
-    _DROP_MORE.run(tx, {"ws": tx.ws, "run": run_id})
+    _DROP_MORE.run(tx, {"ws": tx.ws, "run": key(tx, run_id)})
 
 
 def with_more(tx: Transaction) -> list[str]:
@@ -149,21 +172,30 @@ def with_more(tx: Transaction) -> list[str]:
     return [r[0] for r in _MORE.all(tx, {"ws": tx.ws})]
 
 
-def add_plan(tx: Transaction, key: str, body: str, source: str | None, surface: str | None) -> None:
-    _ADD_PLAN.run(tx, {"ws": tx.ws, "hash": key, "body": body, "source": source, "surface": surface})
+def add_plan(tx: Transaction, hashed: str, body: str, source: str | None, surface: str | None) -> None:
+    _ADD_PLAN.run(tx, {"ws": tx.ws, "hash": bytes.fromhex(hashed), "body": body, "source": source, "surface": surface})
 
 
-def plan_body(tx: Transaction, key: str) -> str:
-    got = _PLAN.one(tx, {"ws": tx.ws, "hash": key})
+def plan_body(tx: Transaction, hashed: str) -> str:
+    got = _PLAN.one(tx, {"ws": tx.ws, "hash": bytes.fromhex(hashed)})
     if got is None:
-        raise Bug(f"no plan {key}")
+        raise Bug(f"no plan {hashed}")
     return got[0]
 
 
-def plan_source(tx: Transaction, key: str) -> tuple[str | None, str | None]:
+def plan_source(tx: Transaction, hashed: str) -> tuple[str | None, str | None]:
     """The text as pasted and its surface."""
-    got = _PLAN.one(tx, {"ws": tx.ws, "hash": key})
+    got = _PLAN.one(tx, {"ws": tx.ws, "hash": bytes.fromhex(hashed)})
     return (got[1], got[2]) if got else (None, None)
+
+
+def told(tx: Transaction, row: RunRow) -> dict[str, Any]:
+    """What whoever started a run was told: `{preflight, notes, source, surface}`; the pre-flight's `latest_end` is
+    the run's own `ends`."""
+    got = _PLAN.one(tx, {"ws": tx.ws, "hash": bytes.fromhex(row.told)}) if row.told else None
+    said = json.loads(got[0]) if got else {"preflight": {}, "notes": []}
+    source = (got[1], got[2]) if got else plan_source(tx, row.plan)
+    return {**said, "source": source[0], "surface": source[1]}
 
 
 def add_job(
@@ -241,7 +273,7 @@ def find(
         query = query.where(run.c.owner == owner)
     if before is not None:
         query = query.where(run.c.created < micros(before))
-    return [_row(tuple(got)) for got in tx.connection.execute(query)]
+    return [_row(tx, tuple(got)) for got in tx.connection.execute(query)]
 
 
 def children_below(tx: Transaction, run_id: str, path: str) -> list[str]:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
+from bot.domain.changes import CARDS
 from bot.domain.record import RunRow
 from store import runs
 from store.dialect import Transaction, micros
@@ -36,9 +37,9 @@ def readable(
         query = query.where(run.c.state == ("running" if state == "waiting" else state))
     if person is not None:
         asked = sa.select(delivery.c.run).where(
-            delivery.c.ws == tx.ws, sa.func.lower(delivery.c.to) == person.casefold(), delivery.c.token.is_not(None)
+            delivery.c.ws == tx.ws, sa.func.lower(delivery.c.to) == person.casefold(), delivery.c.kind.in_(CARDS)
         )
-        query = query.where(sa.or_(sa.func.lower(run.c.owner) == person.casefold(), run.c.id.in_(asked)))
+        query = query.where(sa.or_(sa.func.lower(run.c.owner) == person.casefold(), run.c.seq.in_(asked)))
     if words:
         like = f"%{words.casefold().replace('!', '!!').replace('%', '!%').replace('_', '!_')}%"
         body = sa.select(plan.c.hash).where(plan.c.ws == tx.ws, sa.func.lower(plan.c.body).like(like, escape="!"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from bot.domain.changes import Delivery, Step
+from bot.domain.changes import Call, Delivery, Step
 from bot.domain.ids import digest
 from store import history, inbox, ops, outbox, runs, waits
 from store.dialect import Transaction
@@ -28,10 +28,12 @@ def write(
     *,
     resumed: bool,
     here: Callable[[Delivery], bool],
+    begins: Callable[[Call], str | None],
     now: datetime,
 ) -> Written:
     """Writes a step's rows. `plan_text` gives the stored form of an edited plan; `resumed`: the step took up the rest
-    of an earlier one; `here`: a delivery goes to the room, where its commit is its acceptance."""
+    of an earlier one; `here`: a delivery goes to the room, where its commit is its acceptance; `begins`: who makes a
+    call as soon as it is committed."""
     run = step.run
     assert run is not None
     orphans: list[str] = []
@@ -43,7 +45,7 @@ def write(
     armed = {row.path for row in step.ops if row.op == "expect"}
     waits.put(tx, run.id, step.timers, step.waits, step.disarmed, step.endpoints, armed)
     freed = bool(step.settled or step.cancelled)
-    outbox.put(tx, run.id, step.settled, step.calls, step.dropped_calls)
+    step.begun = outbox.put(tx, run.id, step.settled, step.calls, step.dropped_calls, begins)
     written = Written(orphans=orphans)
     written.delivered += outbox.deliver(tx, run.id, step.deliveries, here)
     if freed:

@@ -1,6 +1,9 @@
-"""Every table. Instants are microseconds since 1970 UTC, values are JSON texts, flags are 0 and 1: the same on SQLite
-and PostgreSQL, with no type between the row and the driver. Every key begins with the workspace, so that tables can
-be spread by it.
+"""Every table. Instants are microseconds since 1970 UTC, values are JSON texts, hashes are bytes, flags are 0 and 1:
+the same on SQLite and PostgreSQL, with no type between the row and the driver. Every key begins with the workspace, so
+that tables can be spread by it.
+
+A run is known by its text id outside and by its number (`run.seq`) in every other table: a run that waits is some ten
+rows and index entries, and its id would be most of each.
 """
 
 from sqlalchemy import (
@@ -8,6 +11,7 @@ from sqlalchemy import (
     Column,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
     Table,
@@ -57,6 +61,15 @@ def _at(name: str, *, null: bool = True) -> Column:
     return Column(name, BigInteger, nullable=null)
 
 
+def _hash(name: str, *, null: bool = True) -> Column:
+    return Column(name, LargeBinary, nullable=null)
+
+
+def _run() -> Column:
+    """The number of a run."""
+    return Column("run", BigInteger, nullable=False)
+
+
 job = _table(
     "job",
     _text("id", null=False),
@@ -73,34 +86,41 @@ member = _table("member", _text("job", null=False), _text("email", null=False), 
 """Who reads a private job."""
 
 plan = _table(
-    "plan", _text("hash", null=False), _text("body", null=False), _text("source"), _text("surface"), key=("hash",)
+    "plan", _hash("hash", null=False), _text("body", null=False), _text("source"), _text("surface"), key=("hash",)
 )
-"""A script's plan by its hash, stored once: `body` canonical JSON, `source` the text as pasted."""
+"""What many runs share, by its hash, stored once: a script's plan (`body` canonical JSON), and what whoever started it
+was told (`body` the pre-flight, `source` the text as pasted)."""
 
-run = _table(
+run = Table(
     "run",
+    metadata,
+    Column("ws", Integer, nullable=False),
+    Column("seq", Serial, primary_key=True, autoincrement=True),
     _text("id", null=False),
     _text("job", null=False),
     _text("owner", null=False),
-    _text("plan", null=False),
+    _hash("plan", null=False),
     _text("state", null=False),
     _int("rev"),
     _int("n"),
-    _text("hash"),
+    _hash("hash"),
     _at("created", null=False),
     _at("ended"),
     _text("names"),
     _text("customer"),
     _text("parent"),
+    _hash("told"),
+    _at("ends"),
     _text("data"),
+    UniqueConstraint("ws", "id"),
     Index("ix_run_job", "ws", "job", "created"),
     Index("ix_run_state", "ws", "state", "created"),
-    key=("id",),
 )
+"""`told`: the plan row of what was told before the start; `ends`: the latest instant at which it can end."""
 
 region = _table(
     "region",
-    _text("run", null=False),
+    _run(),
     _text("path", null=False),
     _text("owner", null=False),
     _text("state", null=False),
@@ -111,15 +131,15 @@ region = _table(
     _int("has_value"),
     _text("error"),
     _text("item"),
-    Index("ix_region_owner", "ws", "run", "owner"),
     key=("run", "path"),
 )
+Index("ix_region_owner", region.c.ws, region.c.run, region.c.owner, sqlite_where=text("owner <> ''"))
 
 op = _table(
     "op",
-    _text("run", null=False),
+    _run(),
     _text("path", null=False),
-    _text("place", null=False),
+    _text("place"),
     _text("region", null=False),
     Column("rank", BigInteger, nullable=False),
     _text("op", null=False),
@@ -133,6 +153,7 @@ op = _table(
     _int("attempt"),
     _int("rev"),
     _at("started"),
+    _at("since"),
     _at("due"),
     _at("ended"),
     _text("by"),
@@ -142,9 +163,16 @@ op = _table(
     Index("ix_op_region", "ws", "run", "region", "rank"),
     key=("run", "path"),
 )
-"""Plan and record of one op. `ix_op_region` walks a region in written order."""
-Index("ix_op_planned", op.c.ws, op.c.run, op.c.place, op.c.path, sqlite_where=text("state = 'planned'"))
-Index("ix_op_ident", op.c.ws, op.c.run, op.c.ident, sqlite_where=text("ident is not null"))
+"""Plan and record of one op. `place`: null where it is the path, as everywhere outside loops. `since`: its window's
+start, where the op keeps one. `ix_op_region` walks a region in written order."""
+Index(
+    "ix_op_planned",
+    op.c.ws,
+    op.c.run,
+    op.c.place,
+    op.c.path,
+    sqlite_where=text("state = 'planned' and place is not null"),
+)
 Index(
     "ix_op_pending",
     op.c.ws,
@@ -155,18 +183,18 @@ Index(
 
 timer = _table(
     "timer",
-    _text("run", null=False),
+    _run(),
     _text("path", null=False),
     _text("kind", null=False),
     _at("due", null=False),
     Index("ix_timer_due", "due"),
     key=("run", "path", "kind"),
 )
-"""What the clock must wake: deadlines, retry pauses, reminders."""
+"""What the clock must wake: deadlines (`kind` is empty), retry pauses, reminders."""
 
 wait = _table(
     "wait",
-    _text("run", null=False),
+    _run(),
     _text("path", null=False),
     _text("stream", null=False),
     _text("key"),
@@ -197,9 +225,7 @@ event = Table(
 Index("ix_event_unrouted", event.c.seq, sqlite_where=text("routed = 0"))
 Index("ix_event_at", event.c.ws, event.c.stream, event.c.at)
 
-taken = _table(
-    "taken", _text("run", null=False), _text("event", null=False), _text("path", null=False), key=("run", "event")
-)
+taken = _table("taken", _run(), _text("event", null=False), _text("path", null=False), key=("run", "event"))
 """Which op of a run an event belongs to."""
 
 delivery = Table(
@@ -207,16 +233,15 @@ delivery = Table(
     metadata,
     Column("ws", Integer, nullable=False),
     Column("seq", Serial, primary_key=True, autoincrement=True),
-    _text("id", null=False),
-    _text("run", null=False),
+    _run(),
     _text("path", null=False),
-    _int("attempt"),
     _text("kind", null=False),
+    _int("attempt"),
     _text("to", null=False),
+    Column("n", Text, nullable=False, server_default=""),
     _text("card", null=False),
     _at("at", null=False),
     _int("opens"),
-    _text("token"),
     _text("state", null=False),
     _text("channel"),
     _text("conversation"),
@@ -225,22 +250,20 @@ delivery = Table(
     _int("shown"),
     _text("error"),
     _at("done"),
-    UniqueConstraint("ws", "id"),
-    Index("ix_delivery_op", "ws", "run", "path"),
+    UniqueConstraint("ws", "run", "path", "kind", "attempt", "to", "n"),
 )
 """The outbox of messages and cards: `held` (behind 50 open ones of the same person), `queued`, `sent` (marked before
 the socket is touched), `delivered`, `failed`.
-`outcome`: what a card has turned into; `shown` 0 while the platform does not show that yet."""
+`outcome`: what a card has turned into; `shown` 0 while the platform does not show that yet. `done`: null where it was
+delivered by the commit that wrote it."""
 Index("ix_delivery_queued", delivery.c.seq, sqlite_where=text("state in ('queued','sent')"))
-Index("ix_delivery_token", delivery.c.token, unique=True, sqlite_where=text("token is not null"))
 Index("ix_delivery_stale", delivery.c.seq, sqlite_where=text("outcome is not null and shown = 0"))
-Index("ix_delivery_open", delivery.c.ws, delivery.c.to, sqlite_where=text("token is not null and outcome is null"))
 Index(
-    "ix_delivery_asked",
+    "ix_delivery_open",
     delivery.c.ws,
-    delivery.c.run,
     delivery.c.to,
-    sqlite_where=text("token is not null and outcome is null and state <> 'held'"),
+    delivery.c.run,
+    sqlite_where=text("kind in ('card','approval','doubt') and outcome is null and state <> 'held'"),
 )
 Index(
     "ix_delivery_held",
@@ -253,7 +276,7 @@ Index(
 
 call = _table(
     "call",
-    _text("run", null=False),
+    _run(),
     _text("path", null=False),
     _int("attempt"),
     _text("kind", null=False),
@@ -276,25 +299,25 @@ endpoint = Table(
     metadata,
     Column("ws", Integer, nullable=False),
     Column("token", Text, primary_key=True),
-    _text("run", null=False),
+    _run(),
     _text("path", null=False),
     _at("until", null=False),
     _at("called"),
 )
 
-more = _table("more", _text("run", null=False), key=("run",))
+more = _table("more", _run(), key=("run",))
 """Runs whose last step was too long for one transaction: the rest is taken before any other fact of theirs."""
 
 history = _table(
     "history",
-    _text("run", null=False),
+    _run(),
     _int("n", default=None),
     _at("at", null=False),
     _text("what", null=False),
     _text("path"),
     _text("by"),
     _text("data"),
-    _text("hash", null=False),
+    _hash("hash", null=False),
     key=("run", "n"),
 )
 """Append only; each row has the hash of the one before it in its own."""
@@ -308,13 +331,13 @@ binding = _table(
     _int("size"),
     _int("errors"),
     _at("at", null=False),
-    _text("run"),
+    Column("run", BigInteger),
     key=("job", "name"),
 )
 
 element = _table(
     "element",
-    _text("run", null=False),
+    _run(),
     _text("path", null=False),
     _int("attempt"),
     _int("at", default=None),
@@ -324,7 +347,7 @@ element = _table(
 """Answers of an `each`, as they come."""
 
 blob = _table("blob", _text("hash", null=False), _text("body", null=False), key=("hash",))
-"""Large values, by content."""
+"""Large values, and what many rows share, by content."""
 
 person = _table(
     "person",

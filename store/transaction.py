@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from bot.domain.errors import Misconfigured
-from store.dialect import Transaction, engine_for
+from store.dialect import Shared, Transaction, engine_for
 
 T = TypeVar("T")
 
@@ -28,20 +28,21 @@ class Database:
         self.sqlite = self.engine.dialect.name == "sqlite"
         self.memory = self.sqlite and self.engine.url.database in (None, "", ":memory:")
         self._writer = threading.RLock()
+        self._shared = Shared()
         self._reads = self.engine.execution_options(sqlite_begin="deferred")
 
     def write(self, f: Callable[..., T], *args: Any) -> T:
         if not self.sqlite:
             with self.engine.begin() as connection:
-                return f(Transaction(connection, self.ws), *args)
+                return f(Transaction(connection, self.ws, self._shared), *args)
         with self._writer, self.engine.begin() as connection:
-            return f(Transaction(connection, self.ws), *args)
+            return f(Transaction(connection, self.ws, self._shared), *args)
 
     def read(self, f: Callable[..., T], *args: Any) -> T:
         if self.memory:
             return self.write(f, *args)
         with self._reads.begin() as connection:
-            return f(Transaction(connection, self.ws), *args)
+            return f(Transaction(connection, self.ws, self._shared), *args)
 
     def close(self) -> None:
         self.engine.dispose()

@@ -9,8 +9,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.domain.changes import Endpoint, Timer, Wait
+from store import runs
 from store.dialect import Statement, Transaction, b, instant, micros
 from store.tables import endpoint, run, timer, wait
+
+WINDOW = "window"
+"""The commonest kind of due time: nothing stands for it in a row."""
 
 _SET = Statement(
     lambda insert: (
@@ -28,28 +32,26 @@ _DROP_ALL = Statement(sa.delete(timer).where(timer.c.ws == b("ws"), timer.c.run 
 _ARM = Statement(lambda insert: insert(wait).values({c.name: b(c.name) for c in wait.c}).on_conflict_do_nothing())
 _DISARM = Statement(sa.delete(wait).where(wait.c.ws == b("ws"), wait.c.run == b("run"), wait.c.path == b("path")))
 _DUE = Statement(
-    sa.select(timer.c.run, timer.c.path, timer.c.kind, timer.c.due)
+    sa.select(run.c.id, timer.c.path, timer.c.kind, timer.c.due, timer.c.run)
+    .join(run, run.c.seq == timer.c.run)
     .where(timer.c.due <= b("now"))
     .order_by(timer.c.due, timer.c.run, timer.c.path)
     .limit(b("most"))
 )
 _NEXT = Statement(sa.select(sa.func.min(timer.c.due)))
+_ARMED = sa.select(run.c.id, wait.c.path).join(run, run.c.seq == wait.c.run)
 _WAITING = Statement(
-    sa.select(wait.c.run, wait.c.path, wait.c.since)
-    .where(wait.c.ws == b("ws"), wait.c.stream == b("stream"), sa.or_(wait.c.key == b("a"), wait.c.key == b("z")))
-    .union_all(
-        sa.select(wait.c.run, wait.c.path, wait.c.since).where(
-            wait.c.ws == b("ws"), wait.c.stream == b("stream"), wait.c.key.is_(None)
-        )
-    )
+    _ARMED.where(
+        wait.c.ws == b("ws"), wait.c.stream == b("stream"), sa.or_(wait.c.key == b("a"), wait.c.key == b("z"))
+    ).union_all(_ARMED.where(wait.c.ws == b("ws"), wait.c.stream == b("stream"), wait.c.key.is_(None)))
 )
 _MINT = Statement(
     lambda insert: insert(endpoint).values({c.name: b(c.name) for c in endpoint.c}).on_conflict_do_nothing()
 )
 _ENDPOINT = Statement(
-    sa.select(endpoint.c.run, endpoint.c.path, endpoint.c.until, endpoint.c.called).where(
-        endpoint.c.ws == b("ws"), endpoint.c.token == b("token")
-    )
+    sa.select(run.c.id, endpoint.c.path, endpoint.c.until, endpoint.c.called)
+    .join(run, run.c.seq == endpoint.c.run)
+    .where(endpoint.c.ws == b("ws"), endpoint.c.token == b("token"))
 )
 _CALLED = Statement(
     sa.update(endpoint)
@@ -69,16 +71,16 @@ def put(
 ) -> None:
     """Writes a step's timers, waits and endpoints; what was disarmed first, so that arming again holds.
     `expecting`: those of the disarmed that can have an armed expectation; None: any."""
-    mine = {"ws": tx.ws, "run": run_id}
+    mine = {"ws": tx.ws, "run": runs.key(tx, run_id)}
     for path in dict.fromkeys(disarmed):
         if expecting is None or path in expecting:
             _DISARM.run(tx, {**mine, "path": path})
         _DROP_ALL.run(tx, {**mine, "path": path})
     for change in timers:
         if change.due is None:
-            _DROP.run(tx, {**mine, "path": change.path, "kind": change.kind})
+            _DROP.run(tx, {**mine, "path": change.path, "kind": _stored(change.kind)})
         else:
-            _SET.run(tx, {**mine, "path": change.path, "kind": change.kind, "due": micros(change.due)})
+            _SET.run(tx, {**mine, "path": change.path, "kind": _stored(change.kind), "due": micros(change.due)})
     for armed in waits:
         _ARM.run(
             tx,
@@ -100,7 +102,7 @@ def put(
 def due(tx: Transaction, now: datetime, most: int = 100) -> list[tuple[str, str, str, datetime]]:
     """What is due by now, oldest first: (run, path, kind, due)."""
     found = _DUE.all(tx, {"now": micros(now), "most": most})
-    return [(g[0], g[1], g[2], _at(g[3])) for g in found]
+    return [(g[0], g[1], g[2] or WINDOW, _at(g[3])) for g in found]
 
 
 def next_due(tx: Transaction) -> datetime | None:
@@ -125,14 +127,20 @@ def call_endpoint(tx: Transaction, token: str, at: datetime) -> bool:
 
 
 def of_run(tx: Transaction, run_id: str) -> list[dict[str, Any]]:
-    query = sa.select(timer.c.path, timer.c.kind, timer.c.due).where(timer.c.ws == tx.ws, timer.c.run == run_id)
-    return [{"path": g[0], "kind": g[1], "due": instant(g[2])} for g in tx.connection.execute(query)]
+    query = sa.select(timer.c.path, timer.c.kind, timer.c.due).where(
+        timer.c.ws == tx.ws, timer.c.run == runs.key(tx, run_id)
+    )
+    return [{"path": g[0], "kind": g[1] or WINDOW, "due": instant(g[2])} for g in tx.connection.execute(query)]
 
 
 def silent_streams(tx: Transaction) -> list[str]:
     """Streams that something waits on, in runs that have not ended."""
-    query = sa.select(wait.c.stream).join(run, sa.and_(run.c.ws == wait.c.ws, run.c.id == wait.c.run)).distinct()
+    query = sa.select(wait.c.stream).join(run, run.c.seq == wait.c.run).distinct()
     return [g[0] for g in tx.connection.execute(query)]
+
+
+def _stored(kind: str) -> str:
+    return "" if kind == WINDOW else kind
 
 
 def _at(stored: int) -> datetime:

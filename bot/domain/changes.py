@@ -9,15 +9,18 @@ from typing import Any
 
 from bot.domain.record import OpRow, RegionRow, RunRow
 
+CARDS = ("card", "approval", "doubt")
+"""Kinds of delivery that wait for an answer; the others are said and done."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """A row of the outbox. `id` is unique by run, op, attempt, addressee and kind, so a repeat is no second one.
+    """A row of the outbox, one a run, op, kind, attempt, addressee and `n`: a repeat is no second one.
 
     `to`: an email, a conversation, or `job`. `kind`: card, say, send, approval, doubt, reminder, notice.
-    `card`: title, text, choices, fields … as the channel shows it. `opens`: its acceptance is reported back."""
+    `card`: title, text, choices, fields … as the channel shows it. `opens`: its acceptance is reported back.
+    `n`: which of several alike."""
 
-    id: str
     path: str
     attempt: int
     kind: str
@@ -25,7 +28,12 @@ class Delivery:
     card: Mapping[str, Any]
     at: datetime
     opens: bool = False
-    token: str | None = None
+    n: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, int, str, str]:
+        """What it is one of within its run."""
+        return (self.path, self.kind, self.attempt, self.to, self.n)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +61,11 @@ class Call:
     timeout_s: float = 60.0
     n: int = 0
     """Which call of this attempt it is."""
+
+    @property
+    def key(self) -> tuple[str, int, str, int]:
+        """What it is one of within its run."""
+        return (self.path, self.attempt, self.kind, self.n)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +186,8 @@ class Step:
     more: list[str] | None = None
     """What is left of a step too long for one transaction."""
     where: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
+    begun: frozenset[tuple[str, int, str, int]] = frozenset()
+    """Keys of the calls that the commit itself marks as begun: whoever writes the step makes them at once."""
     plan: Any = None
     """The plan as edited, to be stored, where this fact changed it."""
     ended: bool = False

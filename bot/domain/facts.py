@@ -63,7 +63,6 @@ class Delivered:
 
     at: datetime
     path: str
-    delivery: str
     kind: str
     to: str
     attempt: int

@@ -45,6 +45,27 @@ def token(secret: str, *parts: str, chars: int = 16) -> str:
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")[:chars]
 
 
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def tap_token(secret: str, number: int) -> str:
+    """What stands for a delivery outside: its number, signed. Nothing of it is stored."""
+    digits, left = "", number
+    while left:
+        left, digit = divmod(left, 36)
+        digits = _DIGITS[digit] + digits
+    return f"{digits}.{token(secret, 'tap', str(number))}"
+
+
+def tapped(secret: str, given: str) -> int | None:
+    """The delivery that a token stands for; None where we did not sign it."""
+    digits, _, _ = given.partition(".")
+    if not digits or len(digits) > 12 or any(c not in _DIGITS for c in digits):
+        return None
+    number = int(digits, 36)
+    return number if hmac.compare_digest(tap_token(secret, number).encode(), given.encode()) else None
+
+
 def digest(text: str) -> str:
     """The content hash under which a text is stored once."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

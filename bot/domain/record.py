@@ -47,6 +47,10 @@ class RunRow:
     customer: dict[str, Any] | None = None
     parent: str | None = None
     """The run whose op started this one, and that op's path: `RUN PATH`."""
+    told: str | None = None
+    """The hash of what whoever started it was told: the pre-flight, the notes, the text as pasted."""
+    ends: datetime | None = None
+    """The latest instant at which it can end, by its pre-flight."""
     data: dict[str, Any] = field(default_factory=dict)
     """`error`, `author` (an agent), `script`, `version`, `replans`, `stopping`, `held`, `key`, `more`."""
 

@@ -99,7 +99,7 @@ def find(turn: Turn, named: str, kind: Edit, by: str) -> OpRow:
     row = turn.op(named)
     if row is not None:
         return row
-    rows = [turn.keep(r) for r in turn.rows.by_id(named)]
+    rows = [turn.keep(r) for r in turn.rows.instances(turn.index.named.get(named, ()))]
     if rows:
         rows.sort(key=lambda r: turn.key(r.path))
         return next((r for r in rows if r.state in kind.states), rows[-1])

@@ -23,6 +23,8 @@ class PlanIndex:
     ordinal: dict[str, int] = field(default_factory=dict)
     primary: dict[str, tuple[tuple[Need, str], ...]] = field(default_factory=dict)
     dependents: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    named: dict[str, list[str]] = field(default_factory=dict)
+    """Places by id."""
     needs_customer: bool = False
 
     def spec(self, name: str) -> OpSpec:
@@ -37,6 +39,8 @@ def build(plan: Plan, catalog: Catalog) -> PlanIndex:
         index.owner_of[region.place] = owner.place if owner else ""
         for op in region.ops:
             index.ops[op.place] = op
+            if op.id is not None:
+                index.named.setdefault(op.id, []).append(op.place)
             index.region_of[op.place] = region.place
             for number, (_, inner) in enumerate(op.inner()):
                 index.ordinal[inner.place] = number

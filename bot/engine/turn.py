@@ -15,6 +15,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from bot.domain.changes import (
+    CARDS,
     Bound,
     Call,
     CancelledUnder,
@@ -60,7 +61,7 @@ class Turn:
         self._timers: dict[str, dict[str, datetime | None]] = {}
         self._waits: dict[str, list[Wait]] = {}
         self._cards: dict[str, list[Delivery]] = {}
-        self._unsent: set[str] = set()
+        self._unsent: set[tuple[str, str, int, str, str]] = set()
         self._left: dict[tuple[str, str], _Left] = {}
 
     def snapshot(self) -> Any:
@@ -291,10 +292,7 @@ class Turn:
 
     # --- what is written besides ------------------------------------------------------------------------------
     def deliver(self, row: OpRow, kind: str, to: str, card: dict[str, Any], *, opens: bool = False, n: int = 0) -> None:
-        ident = f"{self.run.id}/{row.path}/{row.attempt}/{kind}/{to}" + (f"/{n}" if n else "")
-        tap = token(self.view.secret, "tap", ident) if kind in ("card", "approval", "doubt") else None
         made = Delivery(
-            id=ident,
             path=row.path,
             attempt=row.attempt,
             kind=kind,
@@ -302,24 +300,23 @@ class Turn:
             card=card,
             at=self.now,
             opens=opens,
-            token=tap,
+            n=str(n) if n else "",
         )
         self.step.deliveries.append(made)
-        if tap is not None:
+        if kind in CARDS:
             self._cards.setdefault(row.path, []).append(made)
 
     def notice(self, row: OpRow | None, text: str, n: str) -> None:
         """Something the run's owner should know."""
         path = row.path if row else ""
-        ident = f"{self.run.id}/{path}/notice/{n}"
         self.step.deliveries.append(
-            Delivery(id=ident, path=path, attempt=0, kind="notice", to=self.run.owner, card={"text": text}, at=self.now)
+            Delivery(path=path, attempt=0, kind="notice", to=self.run.owner, card={"text": text}, at=self.now, n=n)
         )
 
     def settle_cards(self, path: str, outcome: str, *, to: str | None = None) -> None:
         """The cards of an op turn into their outcome; one that this very step would send is not sent."""
         self.step.settled.append(Settled(path=path, outcome=outcome, to=to))
-        self._unsent.update(card.id for card in self._cards.get(path, ()) if to in (None, card.to))
+        self._unsent.update(card.key for card in self._cards.get(path, ()) if to in (None, card.to))
 
     def call(
         self, row: OpRow, kind: str, body: dict[str, Any], *, idempotent: bool = True, timeout_s: float = 60, n: int = 0
@@ -366,7 +363,7 @@ class Turn:
                 self.disarm(armed)
         for sent in self._cards:
             if goes(sent):
-                self._unsent.update(card.id for card in self._cards[sent])
+                self._unsent.update(card.key for card in self._cards[sent])
         self.step.calls = [call for call in self.step.calls if not goes(call.path)]
         for row in self._ops.values():
             if row is not None and row.open and below(row.path, path):
@@ -409,7 +406,7 @@ class Turn:
         self.step.waits = [wait for waits in self._waits.values() for wait in waits]
         self._group_approvals()
         if self._unsent:
-            self.step.deliveries = [d for d in self.step.deliveries if d.id not in self._unsent]
+            self.step.deliveries = [d for d in self.step.deliveries if d.key not in self._unsent]
         self.step.run = self.run
         return self.step
 
@@ -417,12 +414,14 @@ class Turn:
         """Approvals that one step asks a person for are one card: each names the others, and is decided by itself."""
         groups: dict[str, list[Delivery]] = {}
         for made in self.step.deliveries:
-            if made.kind == "approval" and made.id not in self._unsent:
+            if made.kind == "approval" and made.key not in self._unsent:
                 groups.setdefault(made.to, []).append(made)
-        together = {made.id: [one.id for one in group] for group in groups.values() if len(group) > 1 for made in group}
+        together = {
+            made.key: [one.path for one in group] for group in groups.values() if len(group) > 1 for made in group
+        }
         if together:
             self.step.deliveries = [
-                replace(made, card={**made.card, "with": together[made.id]}) if made.id in together else made
+                replace(made, card={**made.card, "with": together[made.key]}) if made.key in together else made
                 for made in self.step.deliveries
             ]
 

@@ -57,8 +57,8 @@ class Rows(Protocol):
         """The job's past ops, as the name `history` gives them."""
         ...
 
-    def by_id(self, ident: str) -> list[OpRow]:
-        """Every instance with that id."""
+    def instances(self, places: Sequence[str]) -> list[OpRow]:
+        """Every instance of these places that has a row."""
         ...
 
     def pending(self) -> list[OpRow]:

@@ -25,10 +25,11 @@ from bot.language.durations import seconds
 from bot.rehearse.scenario import Move, Scenario
 from bot.rehearse.scripted import JOB, Chooser, Log, Missing, ScriptedAgents
 from bot.runtime import files
-from bot.runtime.commit import Outcome, Site, accept, take, world_of
+from bot.runtime.commit import Outcome, Site, accept, named, take, world_of
 from bot.runtime.report import input_names, natural
 from bot.runtime.sandbox import Sandbox
 from store import history, inbox, ops, outbox, runs, waits
+from store.dialect import Transaction
 from store.transaction import Database
 
 RUN = "r1"
@@ -205,9 +206,7 @@ class Player(ScriptedAgents):
         if row["opens"]:
             self.fact(
                 row["run"],
-                Delivered(
-                    at=self.now, path=row["path"], delivery=row["id"], kind=row["kind"], to=to, attempt=row["attempt"]
-                ),
+                Delivered(at=self.now, path=row["path"], kind=row["kind"], to=to, attempt=row["attempt"]),
             )
 
     def _status(self) -> None:
@@ -266,14 +265,14 @@ class Player(ScriptedAgents):
             ),
         )
 
-    def _addressed(self, named: str, who: str) -> tuple[str, OpRow] | None:
+    def _addressed(self, op: str, who: str) -> tuple[str, OpRow] | None:
         """The earliest open op of that name that this person may act on, else the latest that they could have, else
         any of that name."""
         mine: list[tuple[bool, bool, OpRow, str]] = []
         for run_id in self._runs():
             run = self.db.read(runs.get, run_id)
             assert run is not None
-            for row in self.db.read(lambda tx, r=run_id: _named(ops.StoredRows(tx, r, JOB), named)):
+            for row in self.db.read(self._named, run_id, op):
                 mine.append((_open(row), self._may(run, row, who), row, run_id))
         mine.sort(key=lambda m: natural(m[2].path))
         acting = [m for m in mine if m[0] and m[1]]
@@ -300,6 +299,12 @@ class Player(ScriptedAgents):
             if ref.casefold() == who.casefold():
                 return True
         return False
+
+    def _named(self, tx: Transaction, run_id: str, op: str) -> list[OpRow]:
+        """The ops that a step names, by id or path."""
+        found = named(tx, self.site, run_id, op)
+        row = ops.StoredRows(tx, run_id, JOB).op(op)
+        return found if row is None or any(r.path == row.path for r in found) else [*found, row]
 
     def _runs(self) -> list[str]:
         return [RUN, *(f"r{n + 2}" for n in range(self._children))]
@@ -355,7 +360,7 @@ class Player(ScriptedAgents):
         if not template.whole:
             return stream
         ref = template.refs[0]
-        rows = self.db.read(lambda tx: ops.StoredRows(tx, RUN, JOB).by_id(ref.name))
+        rows = self.db.read(named, self.site, RUN, ref.name)
         bound = next((r.value for r in rows if r.has_value), self.scenario.bindings.get(ref.name))
         try:
             return text(refs.follow(ref, bound))
@@ -531,12 +536,6 @@ class Player(ScriptedAgents):
         outcome = self.db.write(lambda tx: accept(tx, self.site, child, plan))
         self._replied(outcome)
         self._follow(outcome)
-
-
-def _named(rows: ops.StoredRows, named: str) -> list[OpRow]:
-    found = rows.by_id(named)
-    row = rows.op(named)
-    return found if row is None or any(r.path == row.path for r in found) else [*found, row]
 
 
 def _open(row: OpRow) -> bool:

@@ -13,11 +13,11 @@ from datetime import datetime
 from typing import Any
 
 from bot.domain.catalog import Catalog, World
-from bot.domain.changes import Delivery, Reply, Step
+from bot.domain.changes import Call, Delivery, Reply, Step
 from bot.domain.facts import Accepted, Continued, Delivered, Fact, Returned
 from bot.domain.ids import digest
 from bot.domain.plan import Plan
-from bot.domain.record import RunRow
+from bot.domain.record import OpRow, RunRow
 from bot.domain.values import plain
 from bot.engine.apply import apply
 from bot.engine.index import PlanIndex, build
@@ -41,6 +41,8 @@ class Site:
     url: str = "http://127.0.0.1:8484"
     here: Callable[[Delivery], bool] = lambda _: False
     """Whether a delivery goes to the room, where its commit is its acceptance."""
+    begins: Callable[[Call], str | None] = lambda _: None
+    """Who makes a call as soon as it is committed; such a call is marked as begun by the commit that asks for it."""
     worlds: dict[str, tuple[World, World]] = field(default_factory=dict)
     """By owner: the world it was made of, and the world as that person's runs see it."""
     _plans: OrderedDict[str, PlanIndex] = field(default_factory=OrderedDict)
@@ -93,9 +95,10 @@ def take(tx: Transaction, site: Site, run_id: str, fact: Fact) -> Outcome:
 
 
 def _apply(tx: Transaction, site: Site, run: RunRow, fact: Fact) -> Outcome:
-    if "more" in run.data and not isinstance(fact, Continued):
+    earlier: list[Outcome] = []
+    if not isinstance(fact, Continued):
         while "more" in run.data:
-            _apply(tx, site, run, Continued(at=fact.at))
+            earlier.append(_apply(tx, site, run, Continued(at=fact.at)))
     resumed = "more" in run.data
     view = View(
         run=run,
@@ -107,22 +110,23 @@ def _apply(tx: Transaction, site: Site, run: RunRow, fact: Fact) -> Outcome:
     )
     step = apply(view, fact)
     if step.where:
-        return Outcome(run=run.id, where=step.where)
+        return Outcome(run=run.id, job=run.job, where=step.where, changed=bool(earlier), also=earlier)
     if steps.empty(step) and not resumed:
-        return Outcome(run=run.id, replies=tuple(step.replies))
-    written = steps.write(tx, step, plan_text, resumed=resumed, here=site.here, now=fact.at)
+        return Outcome(run=run.id, job=run.job, replies=tuple(step.replies), changed=bool(earlier), also=earlier)
+    written = steps.write(tx, step, plan_text, resumed=resumed, here=site.here, begins=site.begins, now=fact.at)
     outcome = Outcome(
         run=run.id,
         job=run.job,
         replies=tuple(step.replies),
         step=step,
         changed=True,
+        also=earlier,
         orphans=written.orphans,
     )
     for row in written.delivered:
         # What the room shows is accepted by the commit that writes it, so the op goes on in the same transaction.
         if row.opens:
-            shown = Delivered(at=row.at, path=row.path, delivery=row.id, kind=row.kind, to=row.to, attempt=row.attempt)
+            shown = Delivered(at=row.at, path=row.path, kind=row.kind, to=row.to, attempt=row.attempt)
             outcome.also.append(_apply(tx, site, run, shown))
     if step.ended and (run.parent is not None or run.data.get("script")):
         _tell_parent(tx, site, run, fact.at, outcome)
@@ -152,6 +156,14 @@ def _tell_parent(tx: Transaction, site: Site, run: RunRow, at: datetime, outcome
         at=at, path=path, attempt=run.data.get("attempt", 1), kind="run", value=value, error=error, extra=extra
     )
     outcome.also.append(take(tx, site, parent, fact))
+
+
+def named(tx: Transaction, site: Site, run_id: str, ident: str) -> list[OpRow]:
+    """The rows of a run's ops with this id, as far as their regions have opened."""
+    run = runs.get(tx, run_id)
+    if run is None:
+        return []
+    return ops.StoredRows(tx, run_id, run.job).instances(site.index(tx, run.plan).named.get(ident, ()))
 
 
 def world_of(site: Site, run: RunRow, now: datetime) -> World:

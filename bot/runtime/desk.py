@@ -14,18 +14,20 @@ from typing import Any
 
 from bot.config import Settings
 from bot.domain.catalog import Catalog, World
+from bot.domain.changes import CARDS
 from bot.domain.errors import WaitonError
 from bot.domain.facts import Answered, Edited, Fact
-from bot.domain.ids import digest
+from bot.domain.ids import digest, tapped
 from bot.domain.plan import Plan
 from bot.domain.record import OpRow, RunRow
-from bot.domain.values import normalise, plain
+from bot.domain.values import dump, normalise, plain
 from bot.engine import asks, tenses
 from bot.language.script import Examined, examine
 from bot.people import directory
 from bot.runtime import report
 from bot.runtime.clock import Clock
 from bot.runtime.commit import Outcome, Site, accept, plan_text, take, world_of
+from bot.runtime.commit import named as rows_named
 from bot.runtime.committer import Committer
 from bot.runtime.inbox import Inbox
 from store import history, inbox, ops, outbox, people, runs, scripts, waits
@@ -134,7 +136,9 @@ class Desk:
                 created=now,
                 customer=customer,
                 names=self._names(tx, plan, job, inputs or {}),
-                data={k: v for k, v in {"author": author, "script": plan.name, **_told(tx, seen)}.items() if v},
+                told=_told(tx, seen),
+                ends=seen.preflight.get("latest_end"),
+                data={k: v for k, v in {"author": author, "script": plan.name}.items() if v},
             )
             return accept(tx, self.site, row, plan, source=seen.read.source.pasted, surface=seen.read.surface)
 
@@ -192,12 +196,18 @@ class Desk:
     async def answer_token(self, token: str, value: Any, *, by: str | None = None, reason: str | None = None) -> Said:
         """Answers the ask that a card's token stands for. Without `by` the card's own addressee answers: the token
         is theirs alone."""
-        row = await self.committer.read(outbox.by_token, token)
+        row = await self.committer.read(self.card_of, token)
         if row is None:
             return Said(text="This question is not known here.", accepted=False, status=404)
         who = by or row["to"]
         fact = Answered(at=self.clock.now(), path=row["path"], value=normalise(value), by=who, reason=reason)
         return await self._act(row["run"], fact, who)
+
+    def card_of(self, tx: Transaction, token: str) -> dict[str, Any] | None:
+        """The card that a token stands for; None where it is none of ours."""
+        number = tapped(self.site.secret, token)
+        row = outbox.by_seq(tx, number) if number is not None else None
+        return row if row is not None and row["kind"] in CARDS else None
 
     async def edit(
         self,
@@ -223,7 +233,7 @@ class Desk:
     def _find_open(self, tx: Transaction, run_id: str, named: str, by: str) -> str | None:
         if named[:1].isdigit() or "." in named:
             return named
-        found = sorted(ops.StoredRows(tx, run_id, "").by_id(named), key=lambda r: report.natural(r.path))
+        found = sorted(rows_named(tx, self.site, run_id, named), key=lambda r: report.natural(r.path))
         mine = [r for r in found if by.casefold() in _asked(r)]
         open_ = [r for r in mine if is_open(r)] or [r for r in found if is_open(r)] or mine[-1:] or found[-1:]
         return open_[0].path if open_ else None
@@ -445,22 +455,20 @@ TOLD = 20
 """Writes and notes of a pre-flight that stay with the run."""
 
 
-def _told(tx: Transaction, seen: Examined) -> dict[str, Any]:
-    """What whoever started a run was told before it did: the text as pasted (its key), the pre-flight, the notes."""
+def _told(tx: Transaction, seen: Examined) -> str:
+    """Keeps what whoever started a run was told before it did: the text as pasted, the pre-flight, the notes; gives
+    its hash. Runs of one script share it."""
     source = seen.read.source.pasted
-    key = digest(f"pasted {source}")
-    runs.add_plan(tx, key, "", source, seen.read.surface)
-    flight = dict(seen.preflight)
-    latest = flight.get("latest_end")
-    return {
-        "pasted": key,
-        "preflight": {
-            **flight,
-            "writes": list(flight.get("writes", []))[:TOLD],
-            "latest_end": latest.isoformat() if latest else None,
-        },
-        "notes": [note.message for note in seen.notes][:TOLD],
-    }
+    flight = {k: v for k, v in seen.preflight.items() if k != "latest_end"}
+    said = dump(
+        {
+            "preflight": {**flight, "writes": list(flight.get("writes", []))[:TOLD]},
+            "notes": [note.message for note in seen.notes][:TOLD],
+        }
+    )
+    key = digest(f"told {said} {source}")
+    runs.add_plan(tx, key, said, source, seen.read.surface)
+    return key
 
 
 def _asked(row: OpRow) -> set[str]:

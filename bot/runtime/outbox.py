@@ -93,7 +93,9 @@ class Outbox:
                 await self._report(row, error=answer.why)
                 return
             pause = min(max(answer.pause, timedelta(seconds=2**attempt)), LONGEST_PAUSE)
-            log.info("delivery put off", delivery=row["id"], why=answer.why, pause_s=pause.total_seconds())
+            log.info(
+                "delivery put off", run=row["run"], path=row["path"], why=answer.why, pause_s=pause.total_seconds()
+            )
             await asyncio.sleep(pause.total_seconds())
         await self._report(row, error=f"{name} did not take it after {TRIES} attempts")
 
@@ -106,7 +108,6 @@ class Outbox:
             fact = Delivered(
                 at=now,
                 path=row["path"],
-                delivery=row["id"],
                 kind=row["kind"],
                 to=row["to"],
                 attempt=row["attempt"],

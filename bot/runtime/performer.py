@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import datetime
 from typing import Any
 
 import structlog
 
-from bot.domain.changes import Call
+from bot.domain.changes import Call, Step
 from bot.domain.errors import OpError
 from bot.domain.facts import Arrived, Edited, returned
 from bot.domain.ids import digest
@@ -56,7 +57,10 @@ class Performer:
         self.sandbox = sandbox
         self.tools = tools
         self.files = files
-        self._gate = asyncio.Semaphore(AT_ONCE)
+        self._ready: deque[Work] = deque()
+        self._at_work = 0
+        self._promised = 0
+        self._marking = False
         self._ending = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._busy: set[tuple[Any, ...]] = set()
@@ -80,6 +84,10 @@ class Performer:
                 other not in (None, self.holder) and lives(other or "", standing)
             ):
                 continue
+            if work["state"] == "sent" and work["holder"] == self.holder:
+                # Marked by a commit whose acknowledgement was lost: marking it again says whether it is still open.
+                self._spawn({**work, "state": "queued"})
+                continue
             if work["state"] == "sent" and lives(work["holder"] or "", standing):
                 continue
             if work["state"] == "sent" and not work["idempotent"]:
@@ -99,10 +107,22 @@ class Performer:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def take_up(self, run_id: str, calls: list[Call]) -> None:
+    def begins(self, call: Call) -> str | None:
+        """Whether this process makes a call as soon as it is committed: then the commit that asks for it marks it as
+        begun, and no second one is needed. Asked by the writer, inside the transaction."""
+        if call.kind != "tool" or call.idempotent or self.only is not None or self._ending or self._ready:
+            return None
+        if self._at_work + self._promised >= AT_ONCE:
+            return None
+        self._promised += 1
+        return self.holder
+
+    def take_up(self, run_id: str, step: Step) -> None:
+        """The calls of a committed step."""
+        self._promised = 0
         if self.only is not None and run_id != self.only:
             return
-        for call in calls:
+        for call in step.calls:
             self._spawn(
                 {
                     "run": run_id,
@@ -112,7 +132,7 @@ class Performer:
                     "n": call.n,
                     "body": call.body,
                     "at": call.at,
-                    "state": "queued",
+                    "state": "sent" if call.key in step.begun else "queued",
                     "idempotent": call.idempotent,
                     "timeout_s": call.timeout_s,
                 }
@@ -123,35 +143,81 @@ class Performer:
         if self._ending or key in self._busy:
             return
         self._busy.add(key)
-        task = asyncio.create_task(self._do(work))
-        self._tasks.add(task)
-        task.add_done_callback(lambda done: (self._tasks.discard(done), self._busy.discard(key)))
+        if work["kind"] in self._kinds:
+            self._ready.append(work)
+            self._advance()
+        else:
+            self._begin(work, self._pass_on(work))
 
-    async def _do(self, work: Work) -> None:
-        try:
-            if work["kind"] in self._kinds:
-                async with self._gate:
-                    if not self._ending:
-                        await self._perform(work)
-            elif work["kind"] == "early":
-                await self._early(work)
-            elif work["kind"] == "run":
-                await self.committer.insist(lambda tx: self._run(tx, work))
-            elif work["kind"] == "stop-run":
-                await self.committer.insist(lambda tx: self._stop_run(tx, work))
+    def _advance(self) -> None:
+        """Begins what is ready, so many at once. What may not be repeated is marked as begun first; what becomes ready
+        meanwhile is marked together."""
+        marked: list[Work] = []
+        while self._ready and self._at_work < AT_ONCE and not self._marking and not self._ending:
+            work = self._ready.popleft()
+            self._at_work += 1
+            if work["idempotent"] or work["state"] == "sent":
+                self._begin(work, self._perform(work), self._room_again)
             else:
-                await self._report(work, error="no agent is configured")
+                marked.append(work)
+        if marked:
+            self._marking = True
+            self._keep(asyncio.create_task(self._mark(marked)))
+
+    async def _mark(self, works: list[Work]) -> None:
+        def write(tx: Transaction) -> list[bool]:
+            return outbox.calls_sent(tx, works, self.clock.now(), self.holder)
+
+        try:
+            mine = await self.committer.insist(write)
+        finally:
+            self._marking = False
+        for work, begun in zip(works, mine, strict=True):
+            if begun:
+                self._begin(work, self._perform(work), self._room_again)
+            else:  # somebody else has it, or it was dropped
+                self._busy.discard(_key(work))
+                self._at_work -= 1
+        self._advance()
+
+    def _room_again(self) -> None:
+        self._at_work -= 1
+        self._advance()
+
+    def _begin(self, work: Work, doing: Coroutine[Any, Any, None], after: Callable[[], None] = lambda: None) -> None:
+        def ended(_: asyncio.Task[None]) -> None:
+            self._busy.discard(_key(work))
+            after()
+
+        task = asyncio.create_task(self._whole(work, doing))
+        self._keep(task)
+        task.add_done_callback(ended)
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _whole(self, work: Work, doing: Coroutine[Any, Any, None]) -> None:
+        try:
+            await doing
         except asyncio.CancelledError:
             raise
         except Exception:
             log.exception("call failed", run=work["run"], path=work["path"], kind=work["kind"])
             await self._report(work, error="it broke inside; the log has more")
 
+    async def _pass_on(self, work: Work) -> None:
+        """What is done by this process's own rows, at once."""
+        if work["kind"] == "early":
+            await self._early(work)
+        elif work["kind"] == "run":
+            await self.committer.insist(lambda tx: self._run(tx, work))
+        elif work["kind"] == "stop-run":
+            await self.committer.insist(lambda tx: self._stop_run(tx, work))
+        else:
+            await self._report(work, error="no agent is configured")
+
     async def _perform(self, work: Work) -> None:
-        if not work["idempotent"] and not await self.committer.insist(
-            lambda tx: outbox.call_sent(tx, work, self.clock.now(), self.holder)
-        ):
-            return
         try:
             value = await self._kinds[work["kind"]](work)
         except OpError as fault:

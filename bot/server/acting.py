@@ -14,7 +14,6 @@ from bot.server.bodies import NoJson, TooLarge, read_form
 from bot.server.composing import fields_of
 from bot.server.respond import not_there, page, said, shown_once, told
 from bot.server.room import _own, _refused, desk_of
-from store import outbox
 from store.dialect import Transaction
 
 
@@ -25,7 +24,7 @@ async def ask(request: Request) -> Response:
     world = reader.world if reader else await desk.world()
 
     def read(tx: Transaction) -> tuple[conversation.Item, str] | None:
-        row = outbox.by_token(tx, token)
+        row = desk.card_of(tx, token)
         item = conversation.card_item(tx, desk.site, world, row["to"], row) if row else None
         return (item, row["to"]) if row and item else None
 

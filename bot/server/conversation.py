@@ -13,6 +13,8 @@ from functools import partial
 from typing import Any
 
 from bot.domain.catalog import Catalog, World
+from bot.domain.changes import CARDS
+from bot.domain.ids import tap_token
 from bot.domain.plan import Op, Plan, Region
 from bot.domain.record import OpRow, RunRow
 from bot.domain.values import text
@@ -26,7 +28,6 @@ from channels.web.limits import RUNS_SHOWN
 from store import inbox, ops, outbox, runs
 from store.dialect import Transaction
 
-CARDS = ("card", "approval", "doubt")
 _BOUND = re.compile(r"^(\s*(?:[-*+•◦▪–]|\d{1,9}[.)])\s+`?)([A-Za-z_]\w*)(\s*=\s.*)$")
 
 
@@ -275,6 +276,14 @@ class _Run:
     plan: Plan
     rows: dict[str, OpRow]
     title: str
+    _told: dict[str, Any] | None = None
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What whoever started it was told before."""
+        if self._told is None:
+            self._told = runs.told(self.tx, self.run)
+        return self._told
 
     @property
     def catalog(self) -> Catalog:
@@ -290,8 +299,7 @@ class _Run:
         return f"{what} ({report.state_of(self.run)})"
 
     def items(self) -> list[Item]:
-        key = self.run.data.get("pasted") or self.run.plan
-        source, surface = runs.plan_source(self.tx, key)
+        source, surface = self.told["source"], self.told["surface"]
         who = words.called(self.run.owner, self.world)
         out = []
         if source:
@@ -318,7 +326,7 @@ class _Run:
                     row["path"],
                     row["kind"],
                     row["attempt"],
-                    row["id"].split("/")[-1] if row["kind"] == "notice" else "",
+                    row["n"] if row["kind"] == "notice" else "",
                 )
             )
             groups.setdefault(asked, []).append(row)
@@ -383,7 +391,7 @@ class _Run:
             run=self.run.id,
             card=render.shown(row["card"], people),
             what=row["kind"],
-            token=row["token"],
+            token=tap_token(self.site.secret, row["seq"]),
             path=row["path"],
             job=self.run.job,
             title=self.title,
@@ -495,7 +503,7 @@ class _Run:
             job=run.job,
             progress=rail.progress(self.plan, self.catalog, list(self.rows.values())),
             ended=run.ended,
-            notes=list(run.data.get("notes") or []),
+            notes=list(self.told["notes"]),
             owner=run.owner.casefold() == self.email.casefold(),
         )
         pairs = (
@@ -519,7 +527,7 @@ class _Run:
         return item
 
     def _facts(self, item: Item) -> None:
-        flight = self.run.data.get("preflight") or {}
+        flight = self.told["preflight"]
         if flight.get("addressees"):
             who = ", ".join(phrases.named(str(w), self.world) for w in flight["addressees"])
             missed = [
@@ -529,8 +537,8 @@ class _Run:
             ]
             item.facts.append(("Asks", f"{who}; without an answer: {missed[0]}" if len(missed) == 1 else who))
         item.facts += phrases.effects(flight, self.world)
-        if self.run.ended is None and flight.get("latest_end"):
-            item.ends = datetime.fromisoformat(flight["latest_end"])
+        if self.run.ended is None:
+            item.ends = self.run.ends
 
 
 def need_words(need: Any) -> str:

@@ -42,7 +42,7 @@ async def show(request: Request, reader: Reader) -> Response:
         items = conversation.run_items(tx, desk.site, world, reader.email, run)
         entries = history.of_run(tx, run_id)
         job = runs.get_job(tx, run.job)
-        pasted, _ = runs.plan_source(tx, run.data.get("pasted") or run.plan)
+        pasted = runs.told(tx, run)["source"]
         first = phrases.phrase(plan.program.ops[0], world).replace("`", "") if plan.program.ops else "A run"
         return {
             "run": run,

@@ -1,6 +1,7 @@
-"""The limit: the same rows written by the driver alone, on SQLite with WAL and `synchronous=FULL`, in the same run.
+"""The limits: the same rows written by the driver alone, on SQLite with WAL and `synchronous=FULL`, in the same run.
 
 S: the settle transaction, one a commit: run locked (begin immediate), op done, wait gone, next op, history, delivery.
+C: one durable commit of one small row.
 """
 
 from __future__ import annotations
@@ -10,13 +11,31 @@ import time
 from pathlib import Path
 
 
-def settle_rate(folder: Path, count: int = 2000) -> float:
-    """Settles a second by the driver alone."""
-    path = folder / "floor.db"
+def _opened(path: Path) -> sqlite3.Connection:
     path.unlink(missing_ok=True)
     connection = sqlite3.connect(path, isolation_level=None)
     for pragma in ("journal_mode=wal", "synchronous=full", "cache_size=-65536"):
         connection.execute(f"pragma {pragma}")
+    return connection
+
+
+def commit_s(folder: Path, count: int = 1000) -> float:
+    """C: seconds of one durable commit."""
+    connection = _opened(folder / "commit.db")
+    connection.execute("create table fact (id integer primary key, body text)")
+    start = time.perf_counter()
+    for n in range(count):
+        connection.execute("begin immediate")
+        connection.execute("insert into fact values (?, 'answered')", (n,))
+        connection.execute("commit")
+    took = time.perf_counter() - start
+    connection.close()
+    return took / count
+
+
+def settle_rate(folder: Path, count: int = 2000) -> float:
+    """S: settles a second by the driver alone."""
+    connection = _opened(folder / "floor.db")
     connection.executescript(
         """
         create table run (id integer primary key, rev int, state text);
@@ -52,5 +71,4 @@ def settle_rate(folder: Path, count: int = 2000) -> float:
         connection.execute("commit")
     took = time.perf_counter() - start
     connection.close()
-    path.unlink()
     return count / took

@@ -1,20 +1,33 @@
-"""How the cost of one answer grows with the map it stands in."""
+"""How costs grow: with the map that an answer stands in, with the items of a map, with what is armed for a stream."""
 
 from __future__ import annotations
 
+import asyncio
 import statistics
 import time
 from pathlib import Path
 
+from bot.runtime.tools import tool
 from bot.wiring import Product
 from store import outbox
-from tests.bench.settle import opened
+from tests.bench.settle import opened, park
 from tests.runtime.world import until
 
 ASKS = (
     '[{op:"core.transform",id:"xs",from:[],jq:"[range(%d)]"},{op:"core.map",id:"out",over:"$xs",'
     'body:[{op:"ask",id:"q",to:"ana@acme.de",question:"$item?",choices:["y","n"]}]}]'
 )
+NOTHING = (
+    '[{op:"core.transform",id:"xs",from:[],jq:"[range(%d)]"},{op:"core.map",id:"out",over:"$xs",body:[{op:"nothing"}]}]'
+)
+ARMED = '[{op:"expect",id:"seen",evidence:"camera.line_2",from:"%s",within:"3d"},{op:"say",body:"$seen.from"}]'
+
+
+async def nothing() -> None:
+    """A step that returns at once."""
+
+
+NO_OP = tool("nothing", nothing, destructive=False)
 
 
 async def _asked(one: Product, run: str, count: int) -> bool:
@@ -38,6 +51,64 @@ async def answers_in_a_map(folder: Path, size: int, count: int = 200) -> float:
                 spans.append(time.perf_counter() - begun)
                 assert said.accepted
             left -= size - 1
+        return statistics.median(spans)
+    finally:
+        await one.stop()
+
+
+async def ended(one: Product, run_id: str, seconds: float = 300) -> None:
+    """Returns as soon as a run has ended well."""
+    async with asyncio.timeout(seconds):
+        changes = one.listeners.changes()
+        state = (await one.desk.show_state(run_id)) if hasattr(one.desk, "show_state") else None
+        while state != "done":
+            await anext(changes)
+            state = await one.committer.read(_state, run_id)
+            assert state in ("running", "done"), state
+
+
+def _state(tx: object, run_id: str) -> str:
+    from store import runs
+
+    found = runs.get(tx, run_id)  # type: ignore[arg-type]
+    assert found is not None
+    return str(found.state)
+
+
+async def items_of_a_map(folder: Path, size: int) -> float:
+    """Items of a map of no-op steps a second."""
+    one = await opened(folder, (NO_OP,))
+    try:
+        begun = time.perf_counter()
+        got = await one.desk.start(NOTHING % size, by="bo@acme.de", job="j")
+        assert got.run is not None, got.seen.rendered()
+        await until(lambda: _is_done(one, got.run or ""), 300)
+        return size / (time.perf_counter() - begun)
+    finally:
+        await one.stop()
+
+
+async def _is_done(one: Product, run_id: str) -> bool:
+    await asyncio.sleep(0.02)
+    state = await one.committer.read(_state, run_id)
+    assert state in ("running", "done"), state
+    return state == "done"
+
+
+async def event_among(folder: Path, armed: int, count: int = 100) -> float:
+    """Median seconds from an event by `from` to its run's end, with so many other expectations armed for the stream."""
+    one = await opened(folder)
+    try:
+        for n in range(0, armed, 1000):
+            # One script a thousand runs: what differs is whose event they wait for.
+            await park(one, min(1000, armed - n), ARMED % f"u-{n}")
+        for n in range(count):
+            await park(one, 1, ARMED % f"mine-{n}")
+        spans: list[float] = []
+        for n in range(count):
+            begun = time.perf_counter()
+            await one.desk.event("camera.line_2", {"n": n}, ident=f"e{n}", sender=f"mine-{n}")
+            spans.append(time.perf_counter() - begun)
         return statistics.median(spans)
     finally:
         await one.stop()

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from bot.domain.plan import Plan
 from bot.domain.record import RunRow
 from bot.language.script import examine
 from bot.people import directory
 from bot.runtime.clock import SystemClock
 from bot.runtime.commit import accept
+from bot.runtime.desk import new_run_id
 from bot.runtime.files import MemoryFiles
-from bot.runtime.tools import Tools
+from bot.runtime.tools import Tool, Tools
 from bot.wiring import Product
 from store import runs
 from tests.runtime.world import START, settings
@@ -21,13 +23,38 @@ from tests.runtime.world import START, settings
 PARKED = "- scope = ask @ana approve decline within 2d\n  > Extend the pilot?\n- say\n  > {scope}\n"
 
 
-async def park(one: Product, count: int) -> list[str]:
-    """Starts so many runs of one ask and one dependent say, many to a commit."""
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Settled a second, CPU milliseconds of one, and the seconds that each took, sorted."""
+
+    each_s: float
+    cpu_ms: float
+    spans: list[float]
+
+    def percentile(self, percent: float) -> float:
+        return percentile(self.spans, percent)
+
+
+def percentile(ordered: list[float], percent: float) -> float:
+    return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
+
+
+async def opened(folder: Path, tools: tuple[Tool, ...] = ()) -> Product:
+    """A product on the database of this folder, with a job `j`."""
+    one = Product(settings(folder), clock=SystemClock(), tools=Tools(tools), files=MemoryFiles())
+    await one.committer.start()
+    await one.committer.write(lambda tx: runs.add_job(tx, "j", "J", "web:j", START))
+    await one.start()
+    return one
+
+
+async def park(one: Product, count: int, script: str = PARKED) -> list[str]:
+    """Starts so many runs of one script, many to a commit."""
     world = await one.desk.world()
-    seen = await asyncio.to_thread(examine, PARKED, one.catalog, directory.for_job(world, "bo@acme.de", {}, None))
+    seen = await asyncio.to_thread(examine, script, one.catalog, directory.for_job(world, "bo@acme.de", {}, None))
     assert seen.plan is not None and not seen.problems, seen.rendered()
-    plan: Plan = seen.plan
-    ids = [f"b{n:07}" for n in range(count)]
+    plan = seen.plan
+    ids = [new_run_id(one.clock.now()) for _ in range(count)]
 
     def start(run_id: str) -> RunRow:
         return RunRow(id=run_id, job="j", owner="bo@acme.de", plan="", created=one.clock.now())
@@ -39,33 +66,30 @@ async def park(one: Product, count: int) -> list[str]:
     return ids
 
 
-async def opened(folder: Path) -> Product:
-    one = Product(settings(folder), clock=SystemClock(), tools=Tools(()), files=MemoryFiles())
-    await one.committer.start()
-    await one.committer.write(lambda tx: runs.add_job(tx, "j", "J", "web:j", START))
-    await one.start()
-    return one
+async def answered(one: Product, waiting: Iterator[str], in_flight: int) -> Rate:
+    """Answers these runs' first ops, so many at a time."""
+    spans: list[float] = []
+
+    async def client() -> None:
+        for run_id in waiting:
+            begun = time.perf_counter()
+            said = await one.desk.answer(run_id, "1", "approve", by="ana@acme.de")
+            spans.append(time.perf_counter() - begun)
+            assert said.accepted, said
+
+    cpu, start = time.process_time(), time.perf_counter()
+    await asyncio.gather(*(client() for _ in range(in_flight)))
+    took, used = time.perf_counter() - start, time.process_time() - cpu
+    return Rate(each_s=len(spans) / took, cpu_ms=used / len(spans) * 1000, spans=sorted(spans))
 
 
-async def settle(folder: Path, count: int = 2000, in_flight: int = 32) -> tuple[float, float, list[float]]:
-    """Answers a second, CPU milliseconds each, and each answer's own seconds."""
+async def settle(folder: Path, count: int = 2000, in_flight: int = 32) -> Rate:
+    """Answers `count` runs that a fresh database holds."""
     one = await opened(folder)
     try:
         ids = await park(one, count)
-        waiting = iter(ids)
-        spans: list[float] = []
-
-        async def client() -> None:
-            for run_id in waiting:
-                begun = time.perf_counter()
-                said = await one.desk.answer(run_id, "1", "approve", by="ana@acme.de")
-                spans.append(time.perf_counter() - begun)
-                assert said.accepted, said
-
-        cpu, start = time.process_time(), time.perf_counter()
-        await asyncio.gather(*(client() for _ in range(in_flight)))
-        took, used = time.perf_counter() - start, time.process_time() - cpu
+        got = await answered(one, iter(ids), in_flight)
         assert (await one.desk.show(ids[-1]))["state"] == "done"
-        return count / took, used / count * 1000, spans
+        return got
     finally:
         await one.stop()

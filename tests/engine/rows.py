@@ -138,8 +138,8 @@ class MemoryRows:
     def history(self) -> list[dict[str, Any]]:
         return copy.deepcopy(self.past)
 
-    def by_id(self, ident: str) -> list[OpRow]:
-        return [self._out(row) for row in self.ops.values() if row.id == ident]
+    def instances(self, places: Sequence[str]) -> list[OpRow]:
+        return [self._out(row) for row in self.ops.values() if row.place in places]
 
     def pending(self) -> list[OpRow]:
         return [self._out(row) for row in self.ops.values() if row.state in PENDING]
@@ -363,8 +363,8 @@ class Drive:
                 self.timers[(timer.path, timer.kind)] = timer.due
         self.outcomes += [(s.path, s.outcome) for s in step.settled]
         for delivery in step.deliveries:
-            assert delivery.id not in self.ids, f"{delivery.id} is delivered twice"
-            self.ids.add(delivery.id)
+            assert delivery.key not in self.ids, f"{delivery.key} is delivered twice"
+            self.ids.add(delivery.key)
             self.cards.append(delivery)
             self.queue.append(delivery)
         for path in step.dropped_calls:
@@ -408,7 +408,6 @@ class Drive:
                 Delivered(
                     at=self.now,
                     path=delivery.path,
-                    delivery=delivery.id,
                     kind=delivery.kind,
                     to=delivery.to,
                     attempt=delivery.attempt,

@@ -72,7 +72,7 @@ def everything(drive: Drive) -> Any:
             drive.timers,
             drive.plan,
             drive.edits,
-            [c.id for c in drive.cards],
+            [c.key for c in drive.cards],
             drive.run.state,
             drive.outcomes,
         )

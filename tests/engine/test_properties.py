@@ -114,7 +114,7 @@ def test_replaying_the_facts_gives_the_same_rows(seed: int) -> None:
         again._apply(fact)
     assert again.rows.ops == drive.rows.ops
     assert again.rows.regions == drive.rows.regions
-    assert [c.id for c in again.cards] == [c.id for c in drive.cards]
+    assert [c.key for c in again.cards] == [c.key for c in drive.cards]
 
 
 @bounded(60)

@@ -482,7 +482,7 @@ def test_an_approved_op_that_is_planned_again_needs_no_second_approval() -> None
 def test_approvals_that_one_step_asks_for_name_each_other_and_are_decided_one_by_one() -> None:
     d = drive({"op": "core.map", "over": [1, 2], "body": [tool("pay")]}, world=gated())
     cards = [c for c in d.cards if c.to == ANA]
-    assert [c.card["with"] for c in cards] == [[c.id for c in cards]] * 2
+    assert [c.card["with"] for c in cards] == [[c.path for c in cards]] * 2
     d.answer("1[1].1", "approve")
     assert (d.state("1[0].1"), d.state("1[1].1")) == ("gated", "running")
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bot.domain.changes import Bound, Call, CancelledUnder, Delivery, Endpoint, Entry, Settled, Taken, Timer, Wait
+from bot.domain.ids import digest, tap_token, tapped
 from bot.domain.record import OpRow, RegionRow, RunRow
 from bot.domain.values import ErrorValue
 from store import history, inbox, leases, ops, outbox, people, runs, scripts, waits
@@ -24,7 +25,7 @@ def a_run(tx: Transaction, run_id: str = "r1") -> RunRow:
         id=run_id,
         job="j",
         owner="ana@acme.de",
-        plan="p",
+        plan=digest("p"),
         created=NOW,
         names={"big": 2**60, "bad": ErrorValue("x")},
         customer={"id": "u"},
@@ -139,16 +140,14 @@ def test_an_event_is_stored_once_and_finds_who_waits_for_its_sender(db: Database
 
 
 def test_a_delivery_is_queued_once_and_its_card_settles(db: Database) -> None:
-    card = Delivery(
-        id="d1", path="1", attempt=1, kind="card", to="ana@acme.de", card={"text": "?"}, at=NOW, token="tok"
-    )
+    card = Delivery(path="1", attempt=1, kind="card", to="ana@acme.de", card={"text": "?"}, at=NOW)
     db.write(lambda tx: (a_run(tx), outbox.deliver(tx, "r1", [card, card], lambda _: False)))
     (row,) = db.read(outbox.queued)
-    assert (row["card"], row["token"], row["state"]) == ({"text": "?"}, "tok", "queued")
+    assert (row["card"], row["run"], row["state"]) == ({"text": "?"}, "r1", "queued")
     db.write(outbox.mark_done, row["seq"], NOW)
     assert db.read(outbox.queued) == []
     db.write(outbox.put, "r1", [Settled(path="1", outcome="Ana answered")], [], [])
-    found = db.read(outbox.by_token, "tok")
+    found = db.read(outbox.by_seq, row["seq"])
     assert found is not None and found["outcome"] == "Ana answered"
 
 
@@ -261,3 +260,89 @@ def test_a_savepoint_takes_back_its_own_only(db: Database) -> None:
 
     db.write(write)
     assert db.read(runs.get, "r1") is not None and db.read(runs.get, "r2") is None
+
+
+def test_what_many_rows_say_is_kept_once_and_read_as_it_was(db: Database) -> None:
+    said = {"to": [["person", "ana@acme.de"]], "question": "Extend the pilot to include S/4 writes?", "answers": []}
+
+    def put(tx: Transaction, run_id: str) -> None:
+        a_run(tx, run_id)
+        row = an_op("1", state="waiting", data={**said, "since": NOW.isoformat()})
+        card = Delivery(path="1", attempt=1, kind="card", to="ana@acme.de", card={"text": "Extend? " * 20}, at=NOW)
+        ops.put_ops(tx, run_id, [row])
+        outbox.deliver(tx, run_id, [card], lambda _: True)
+
+    for n in range(5):
+        db.write(put, f"r{n}")
+    for n in range(5):
+        row = db.read(lambda tx, n=n: ops.StoredRows(tx, f"r{n}", "j").op("1"))
+        assert row is not None and row.data == {**said, "since": NOW.isoformat()}
+        (card,) = db.read(lambda tx, n=n: outbox.find(tx, run_id=f"r{n}"))
+        assert card["card"] == {"text": "Extend? " * 20} and card["done"] == NOW
+
+    def stored(tx: Transaction) -> list[int]:
+        tx.cursor.execute("select length(data) from op order by run")
+        return [got[0] for got in tx.cursor.fetchall()]
+
+    sizes = db.read(stored)
+    assert sizes[0] > 90 and set(sizes[1:]) == {17}
+
+
+def test_a_shared_text_that_was_taken_back_is_kept_again(db: Database) -> None:
+    data = {"question": "Is this the longest question that anybody has ever asked?"}
+
+    def put(tx: Transaction, run_id: str) -> None:
+        a_run(tx, run_id)
+        ops.put_ops(tx, run_id, [an_op("1", state="waiting", data={**data, "since": NOW.isoformat()})])
+
+    def undone(tx: Transaction) -> None:
+        tx.savepoint()
+        put(tx, "r2")
+        tx.rollback_to()
+
+    db.write(put, "r1")
+    db.write(undone)
+    db.write(put, "r3")
+    fresh = Database(db.url)
+    row = fresh.read(lambda tx: ops.StoredRows(tx, "r3", "j").op("1"))
+    fresh.close()
+    assert row is not None and row.data["question"] == data["question"]
+
+
+def test_a_run_taken_back_gives_its_number_to_nobody_who_remembers_it(db: Database) -> None:
+    def write(tx: Transaction) -> None:
+        tx.savepoint()
+        a_run(tx, "gone")
+        tx.rollback_to()
+        a_run(tx, "here")
+        assert runs.key(tx, "gone") == 0 and runs.key(tx, "here") > 0
+
+    db.write(write)
+
+
+def test_instances_of_a_place_are_found_by_it_alone(db: Database) -> None:
+    def write(tx: Transaction) -> None:
+        a_run(tx)
+        rows = [an_op("5"), an_op("6")]
+        for path in ("5[0].1", "5[10].1", "5[0].2", "55[0].1"):
+            rows.append(an_op(path, path.rpartition(".")[0]))
+            rows[-1].place = re.sub(r"\[\d+\]", "[]", path)
+        ops.put_ops(tx, "r1", rows)
+
+    db.write(write)
+
+    def paths(*places: str) -> list[str]:
+        return sorted(r.path for r in db.read(lambda tx: ops.StoredRows(tx, "r1", "j").instances(places)))
+
+    assert paths("5[].1") == ["5[0].1", "5[10].1"]
+    assert paths("6", "5[].2", "7") == ["5[0].2", "6"]
+
+
+@pytest.mark.parametrize("number", [1, 35, 36, 10**9])
+def test_a_token_names_its_card_and_no_other(number: int) -> None:
+    made = tap_token("secret", number)
+    assert tapped("secret", made) == number
+    assert tapped("other", made) is None
+    assert tapped("secret", made[:-1] + ("A" if made[-1] != "A" else "B")) is None
+    for odd in ("", ".", "1", f"{made}x", "!.x", "1" * 40, made.replace(".", "")):
+        assert tapped("secret", odd) is None

@@ -2,6 +2,7 @@
 
 import pytest
 
+from bot.domain.ids import tap_token
 from store import people
 from tests.web.conftest import ANA, BO, JONAS, ORIGIN, Site
 
@@ -180,4 +181,4 @@ async def _token(site: Site, run: str) -> str:
     from store import outbox
 
     rows = await site.product.committer.read(lambda tx: outbox.find(tx, run_id=run, open_cards=True))
-    return rows[-1]["token"]
+    return tap_token(site.desk.site.secret, rows[-1]["seq"])

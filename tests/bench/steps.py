@@ -1,0 +1,108 @@
+"""Chains of steps that return at once, and many starts at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.domain.errors import WaitonError
+from tests.bench.scale import NO_OP, _is_done
+from tests.bench.settle import PARKED, opened, park, percentile
+from tests.runtime.world import until
+
+CHAIN = "[" + ",".join('{op:"nothing"}' for _ in range(10)) + "]"
+
+
+async def chain(folder: Path, count: int, in_flight: int) -> float:
+    """Steps a second of `count` runs of ten no-op steps, so many runs at a time."""
+    one = await opened(folder, (NO_OP,))
+    try:
+        left = iter(range(count))
+
+        async def client() -> None:
+            for _ in left:
+                got = await one.desk.start(CHAIN, by="bo@acme.de", job="j")
+                assert got.run is not None, got.seen.rendered()
+                run_id = got.run
+                async with asyncio.timeout(60):
+                    async for job, moved in one.listeners.changes():
+                        del job
+                        if moved == run_id and await _is_done(one, run_id):
+                            break
+
+        begun = time.perf_counter()
+        await asyncio.gather(*(client() for _ in range(in_flight)))
+        return count * 10 / (time.perf_counter() - begun)
+    finally:
+        await one.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """`lost`: starts that came to nothing; `grown`: resident bytes above idle; seconds of other people's answers."""
+
+    lost: int
+    grown: int
+    answer_p50_s: float
+    answer_worst_s: float
+    took_s: float
+
+
+def resident() -> int:
+    lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+
+
+async def burst(folder: Path, count: int = 20_000) -> Burst:
+    """So many starts handed in at once, while somebody answers other runs."""
+    one = await opened(folder)
+    try:
+        others = await park(one, 400)
+        gc.collect()
+        idle, peak, lost = resident(), 0, 0
+        spans: list[float] = []
+        done = asyncio.Event()
+
+        async def start() -> None:
+            nonlocal lost
+            try:
+                got = await one.desk.start(PARKED, by="bo@acme.de", job="j")
+            except WaitonError:
+                lost += 1
+            else:
+                lost += got.run is None
+
+        async def answers() -> None:
+            nonlocal peak
+            for run_id in others:
+                if done.is_set():
+                    return
+                begun = time.perf_counter()
+                said = await one.desk.answer(run_id, "1", "approve", by="ana@acme.de")
+                spans.append(time.perf_counter() - begun)
+                assert said.accepted
+                peak = max(peak, resident())
+                await asyncio.sleep(0.1)
+
+        begun = time.perf_counter()
+        answering = asyncio.create_task(answers())
+        await asyncio.gather(*(start() for _ in range(count)))
+        took = time.perf_counter() - begun
+        done.set()
+        await answering
+        spans.sort()
+        return Burst(
+            lost=lost,
+            grown=max(peak, resident()) - idle,
+            answer_p50_s=percentile(spans, 50),
+            answer_worst_s=spans[-1],
+            took_s=took,
+        )
+    finally:
+        await one.stop()
+
+
+__all__ = ["Burst", "burst", "chain", "until"]
