@@ -48,16 +48,25 @@ _REGION = tuple(
 _MINE = (op.c.ws == b("ws"), op.c.run == b("run"))
 _MY_REGION = (region.c.ws == b("ws"), region.c.run == b("run"))
 _WRITTEN = (op.c.region == b("region"),)
+FIRST_PAGE = 2
+"""Rows that a look-up by rank reads first."""
 PENDING = ("running", "waiting", "gated", "uncertain")
 
 _BY_PATH = Statement(sa.select(*_OP).where(*_MINE, op.c.path == b("path")))
 _IN_REGION = Statement(sa.select(*_OP).where(*_MINE, *_WRITTEN).order_by(op.c.rank))
+_PAGED = (op.c.rank > b("after"),)
 _READY = Statement(
     sa.select(*_OP)
-    .where(*_MINE, *_WRITTEN, op.c.state == "planned", op.c.needs == 0, op.c.open == 1)
+    .where(*_MINE, *_WRITTEN, *_PAGED, op.c.state == "planned", op.c.needs == 0, op.c.open == 1)
     .order_by(op.c.rank)
+    .limit(b("most"))
 )
-_ACTIVE = Statement(sa.select(*_OP).where(*_MINE, *_WRITTEN, sa.or_(op.c.own == 1, op.c.hot > 0)).order_by(op.c.rank))
+_ACTIVE = Statement(
+    sa.select(*_OP)
+    .where(*_MINE, *_WRITTEN, *_PAGED, sa.or_(op.c.own == 1, op.c.hot > 0))
+    .order_by(op.c.rank)
+    .limit(b("most"))
+)
 _PLANNED_AT = Statement(
     sa.select(*_OP).where(
         *_MINE,
@@ -151,10 +160,21 @@ class StoredRows:
         return [self._op(got) for got in _IN_REGION.all(self.tx, {**self._mine, "region": region})]
 
     def ready(self, region: str) -> Iterator[OpRow]:
-        return (self._op(got) for got in _READY.all(self.tx, {**self._mine, "region": region}))
+        return self._by_rank(_READY, region)
 
     def active(self, region: str) -> Iterator[OpRow]:
-        return (self._op(got) for got in _ACTIVE.all(self.tx, {**self._mine, "region": region}))
+        return self._by_rank(_ACTIVE, region)
+
+    def _by_rank(self, statement: Statement, region: str) -> Iterator[OpRow]:
+        """Rows as they are asked for, mostly one: a few first, then more at a time."""
+        most, after = FIRST_PAGE, -1
+        while True:
+            page = statement.all(self.tx, {**self._mine, "region": region, "after": after, "most": most})
+            for got in page:
+                yield self._op(got)
+            if len(page) < most:
+                return
+            after, most = page[-1][3], most * 4
 
     def planned_at(self, place: str, top: str) -> list[OpRow]:
         # What stands below a region begins with its path and a dot; `/` is the character behind the dot.

@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 ERROR_KEY = "\u0000error"
 """Marks an error value in stored JSON; no record that comes from outside can have this key."""
 
@@ -49,11 +51,20 @@ _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_s
 
 def dump(value: Any) -> str:
     """The stored form: compact JSON in which error values keep what they are."""
-    return _ENCODE(value)
+    try:
+        return orjson.dumps(value, default=_stored, option=_OURS).decode()
+    except TypeError:  # numbers of more than 64 bits: the slower way round, which says so by a blank
+        return SLOW + _ENCODE(value)
 
 
 def load(text: str) -> Any:
-    return json.loads(text, object_hook=_loaded) if ERROR_KEY_TEXT in text else json.loads(text)
+    if ERROR_KEY_TEXT in text:
+        return json.loads(text, object_hook=_loaded)
+    return json.loads(text) if text.startswith(SLOW) else orjson.loads(text)
+
+
+SLOW = " "
+_OURS = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 
 
 ERROR_KEY_TEXT = json.dumps(ERROR_KEY)[1:-1]

@@ -72,14 +72,7 @@ def startable(turn: Turn, path: str) -> OpRow | None:
     region = turn.find_region(path)
     if region is None or region.state != "open" or turn.run.state != "running" or turn.run.data.get("held"):
         return None
-    row = turn.lowest_ready(path)
-    if row is None:
-        return None
-    if region.hot:
-        active = turn.lowest_active(path)
-        if active is not None and active.rank < row.rank:
-            return None
-    return row
+    return turn.first_startable(region)
 
 
 def ended(turn: Turn, row: OpRow) -> None:

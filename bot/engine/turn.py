@@ -169,34 +169,57 @@ class Turn:
         rows = [self._ops[path] for path in self._in_region.get(region, ())]
         return sorted((row for row in rows if row is not None), key=lambda row: row.rank)
 
-    def lowest_ready(self, region: str) -> OpRow | None:
-        return self._lowest(region, self.rows.ready, lambda r: r.state == "planned" and r.needs == 0 and r.open)
+    def first_startable(self, region: RegionRow) -> OpRow | None:
+        """The first ready op of a region in written order, unless an active one stands above it."""
+        bar: int | None = None
+        if region.hot:
+            active = [row.rank for row in self._known(region.path) if row.active]
+            if len(active) == region.hot:
+                bar = min(active)
+            else:
+                lowest = self._lowest(region.path, self.rows.active, lambda r: r.active, None)
+                bar = lowest.rank if lowest is not None else None
+        return self._lowest(
+            region.path, self.rows.ready, lambda r: r.state == "planned" and r.needs == 0 and r.open, bar
+        )
 
-    def lowest_active(self, region: str) -> OpRow | None:
-        return self._lowest(region, self.rows.active, lambda r: r.own or r.hot > 0)
-
-    def _lowest(self, region: str, stored: Any, fits: Any) -> OpRow | None:
-        best: OpRow | None = None
+    def _known(self, region: str) -> Iterator[OpRow]:
         for path in self._in_region.get(region, ()):
             row = self._ops[path]
-            if row is not None and fits(row) and (best is None or row.rank < best.rank):
+            if row is not None:
+                yield row
+
+    def _lowest(
+        self,
+        region: str,
+        stored: Callable[[str], Iterator[OpRow]],
+        fits: Callable[[OpRow], bool],
+        below: int | None,
+    ) -> OpRow | None:
+        """The row of the lowest rank that fits, among those below a rank. What the store gave is not asked for again:
+        the rows that this step has changed are among the known ones."""
+        best: OpRow | None = None
+        for row in self._known(region):
+            if fits(row) and (best is None or row.rank < best.rank) and (below is None or row.rank < below):
                 best = row
         if region in self._whole:
             return best
-        # What the store gave is not asked for again: the rows that this step has changed are among the known ones.
         asked = (region, stored.__name__)
-        if asked not in self._left:
-            self._left[asked] = _Left(stored(region))
-        left = self._left[asked]
-        while (row := left.next) is not None:
-            if best is not None and best.rank < row.rank:
-                break
-            left.advance()
+        left = self._left.get(asked)
+        if left is None:
+            left = self._left[asked] = _Left(stored(region))
+        while True:
+            bound = best.rank if best is not None else below
+            if bound is not None and bound <= left.rank:
+                return best
+            row = left.peek()
+            if row is None or (bound is not None and row.rank > bound):
+                return best
+            left.take()
             if row.path not in self._ops:
                 kept = self._keep(row, row.path)
                 if kept is not None and fits(kept):
                     return kept
-        return best
 
     def planned_at(self, place: str, top: str) -> list[OpRow]:
         found = [self.keep(row) for row in self.rows.planned_at(place, top)]
@@ -435,14 +458,25 @@ class Turn:
 
 
 class _Left:
-    """What is left of an ordered look-up: `next` is the row that has not been taken yet."""
+    """What is left of an ordered look-up, read as far as it is needed. `rank`: nothing that is left stands at or above
+    it in the written order."""
 
     def __init__(self, rows: Iterator[OpRow]) -> None:
         self._rows = rows
-        self.next = next(rows, None)
+        self._next: OpRow | None = None
+        self._read = False
+        self.rank = -1
 
-    def advance(self) -> None:
-        self.next = next(self._rows, None)
+    def peek(self) -> OpRow | None:
+        if not self._read:
+            self._read = True
+            self._next = next(self._rows, None)
+        return self._next
+
+    def take(self) -> None:
+        if self._next is not None:
+            self.rank = self._next.rank
+        self._read = False
 
 
 def _cancelled(row: OpRow, at: datetime) -> None:

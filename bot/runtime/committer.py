@@ -1,4 +1,5 @@
-"""The one writer: what waits shares a transaction, each piece in a savepoint; what is alone waits for nobody."""
+"""The one writer: what waits shares a transaction; a piece that fails takes nothing of the others with it; what is
+alone waits for nobody."""
 
 from __future__ import annotations
 
@@ -29,7 +30,10 @@ def database_away(fault: Exception) -> bool:
 
 
 class Committer:
-    """Runs pieces of work in order, many to a commit. `after` gets every outcome once it is committed."""
+    """Runs pieces of work in order, many to a commit. `after` gets every outcome once it is committed.
+
+    A piece of work may be run more than once (it was rolled back before): what it does outside of its transaction must
+    not count."""
 
     def __init__(self, db: Database, site: Site, after: Callable[[list[Outcome]], None]) -> None:
         self.db = db
@@ -105,9 +109,15 @@ class Committer:
                     log.exception("what follows a commit failed")
 
     def _commit(self, works: Sequence[Work]) -> list[Any]:
-        if len(works) == 1:
-            return [self.db.write(works[0])]
-        return self.db.write(_each, works)
+        if len(works) > 1:
+            try:
+                return self.db.write(lambda tx: [work(tx) for work in works])
+            except Exception as fault:
+                if database_away(fault):
+                    raise
+                # One of them failed and took the others with it: again, each in a savepoint of its own.
+                return self.db.write(_each, works)
+        return [self.db.write(works[0])]
 
 
 def _each(tx: Transaction, works: Sequence[Work]) -> list[Any]:
