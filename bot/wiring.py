@@ -14,7 +14,7 @@ import structlog
 from bot.config import Settings
 from bot.domain.catalog import World
 from bot.domain.changes import Delivery, Timer
-from bot.domain.facts import Continued, Fact, Overdue
+from bot.domain.facts import Continued, Overdue
 from bot.ops.builtin import catalog
 from bot.people import directory
 from bot.runtime.clock import Clock, SystemClock
@@ -255,23 +255,38 @@ class _World:
 
 
 def _overdue(tx: Transaction, site: Site, due: list[tuple[str, str, str, datetime]], now: datetime) -> list[Outcome]:
-    outcomes: list[Outcome] = []
-    for run_id, path, kind, at in due:
-        fact: Fact = Overdue(at=now, path=path, kind=kind, due=at)
+    """Applies what is due. One run that cannot go on must not stop the clock of all the others."""
+    tx.savepoint("every")
+    try:
+        outcomes = [_past(tx, site, one, now) for one in due]
+    except Exception as fault:
+        if database_away(fault):
+            raise
+        tx.rollback_to("every")
+    else:
+        tx.release("every")
+        return outcomes
+    outcomes = []
+    for one in due:
         tx.savepoint("one")
         try:
-            outcome = take(tx, site, run_id, fact)
+            outcomes.append(_past(tx, site, one, now))
         except Exception as fault:
             if database_away(fault):
                 raise
-            # One run that cannot go on must not stop the clock of all the others.
             tx.rollback_to("one")
+            run_id, path, kind, _ = one
             log.exception("a run could not take what is due", run=run_id, path=path)
             waits.put(tx, run_id, [Timer(path=path, kind=kind, due=now + FAULTY_AGAIN)], [], [], [])
-            continue
-        tx.release("one")
-        if not outcome.changed:
-            # Nothing waits for it any more: the row goes, or the sweep would find it for ever.
-            waits.put(tx, run_id, [Timer(path=path, kind=kind, due=None)], [], [], [])
-        outcomes.append(outcome)
+        else:
+            tx.release("one")
     return outcomes
+
+
+def _past(tx: Transaction, site: Site, due: tuple[str, str, str, datetime], now: datetime) -> Outcome:
+    run_id, path, kind, at = due
+    outcome = take(tx, site, run_id, Overdue(at=now, path=path, kind=kind, due=at))
+    if not outcome.changed:
+        # Nothing waits for it any more: the row goes, or the sweep would find it for ever.
+        waits.put(tx, run_id, [Timer(path=path, kind=kind, due=None)], [], [], [])
+    return outcome

@@ -30,10 +30,11 @@ def write(
     here: Callable[[Delivery], bool],
     begins: Callable[[Call], str | None],
     now: datetime,
+    crowded: bool = True,
 ) -> Written:
     """Writes a step's rows. `plan_text` gives the stored form of an edited plan; `resumed`: the step took up the rest
     of an earlier one; `here`: a delivery goes to the room, where its commit is its acceptance; `begins`: who makes a
-    call as soon as it is committed."""
+    call as soon as it is committed; `crowded`: cards of the run may be held back."""
     run = step.run
     assert run is not None
     orphans: list[str] = []
@@ -44,7 +45,7 @@ def write(
     ops.put_ops(tx, run.id, step.ops)
     armed = {row.path for row in step.ops if row.op == "expect"}
     waits.put(tx, run.id, step.timers, step.waits, step.disarmed, step.endpoints, armed)
-    freed = bool(step.settled or step.cancelled)
+    freed = crowded and bool(step.settled or step.cancelled)
     step.begun = outbox.put(tx, run.id, step.settled, step.calls, step.dropped_calls, begins)
     written = Written(orphans=orphans)
     written.delivered += outbox.deliver(tx, run.id, step.deliveries, here)

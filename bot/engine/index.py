@@ -8,6 +8,9 @@ from bot.domain.catalog import Catalog, OpSpec
 from bot.domain.plan import Op, Plan, Region
 from bot.language.scope import Need, Scopes, analyse
 
+MANY = 40
+"""Ops of a plan without loops that cannot put more cards to one person than they may have open."""
+
 
 @dataclass(slots=True)
 class PlanIndex:
@@ -26,6 +29,8 @@ class PlanIndex:
     named: dict[str, list[str]] = field(default_factory=dict)
     """Places by id."""
     needs_customer: bool = False
+    crowded: bool = False
+    """Whether somebody may have more open cards of a run than are put at once: in loops, or with very many asks."""
 
     def spec(self, name: str) -> OpSpec:
         return self.catalog[name]
@@ -44,6 +49,7 @@ def build(plan: Plan, catalog: Catalog) -> PlanIndex:
             index.region_of[op.place] = region.place
             for number, (_, inner) in enumerate(op.inner()):
                 index.ordinal[inner.place] = number
+    index.crowded = len(index.ops) > MANY or any("[]" in place for place in index.ops)
     index.ordinal[""] = 0
     index.ordinal["onError"] = 1
     dependents: dict[str, list[str]] = {}

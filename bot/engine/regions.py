@@ -84,6 +84,7 @@ def end_run(turn: Turn, state: str) -> None:
     run = turn.run
     run.state = state  # type: ignore[assignment]
     run.ended = turn.now
-    turn.timer("", "run", None)
+    if turn.index.plan.within is not None:
+        turn.timer("", "run", None)
     turn.step.ended = True
     turn.record("ended", data=state, error=run.data.get("error"))

@@ -113,7 +113,16 @@ def _apply(tx: Transaction, site: Site, run: RunRow, fact: Fact) -> Outcome:
         return Outcome(run=run.id, job=run.job, where=step.where, changed=bool(earlier), also=earlier)
     if steps.empty(step) and not resumed:
         return Outcome(run=run.id, job=run.job, replies=tuple(step.replies), changed=bool(earlier), also=earlier)
-    written = steps.write(tx, step, plan_text, resumed=resumed, here=site.here, begins=site.begins, now=fact.at)
+    written = steps.write(
+        tx,
+        step,
+        plan_text,
+        resumed=resumed,
+        here=site.here,
+        begins=site.begins,
+        now=fact.at,
+        crowded=view.index.crowded,
+    )
     outcome = Outcome(
         run=run.id,
         job=run.job,

@@ -38,7 +38,7 @@ class Committer:
     def __init__(self, db: Database, site: Site, after: Callable[[list[Outcome]], None]) -> None:
         self.db = db
         self.site = site
-        self._after = after
+        self.after = after
         self._waiting: asyncio.Queue[tuple[Work, asyncio.Future[Any]]] = asyncio.Queue()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="writer")
         self._readers = ThreadPoolExecutor(4, thread_name_prefix="reader")
@@ -104,7 +104,7 @@ class Committer:
                     future.set_result(result)
             if outcomes:
                 try:
-                    self._after(outcomes)
+                    self.after(outcomes)
                 except Exception:  # it is committed; without this loop nothing would ever be again
                     log.exception("what follows a commit failed")
 

@@ -35,6 +35,8 @@ from store.dialect import Transaction
 
 LOGIN_MINUTES = 15
 SESSION_DAYS = 30
+STARTING = 8
+"""Scripts that are checked and started at the same time: more wait, and what others do goes on beside them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +84,7 @@ class Desk:
         self.clock = clock
         self.inbound = inbound
         self.listeners = listeners
+        self._starting = asyncio.Semaphore(STARTING)
 
     @property
     def site(self) -> Site:
@@ -115,6 +118,19 @@ class Desk:
         author: str | None = None,
     ) -> Started:
         """Checks a text and runs it in a job, as this person; refused scripts store nothing."""
+        async with self._starting:
+            return await self._start(text, by=by, job=job, inputs=inputs, escaping=escaping, author=author)
+
+    async def _start(
+        self,
+        text: str | bytes,
+        *,
+        by: str,
+        job: str,
+        inputs: Mapping[str, Any] | None,
+        escaping: Any,
+        author: str | None,
+    ) -> Started:
         seen = await self.check(text, by=by, job=job, inputs=inputs, escaping=escaping)
         if seen.refused or seen.plan is None:
             return Started(seen=seen)

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from bot.domain.changes import Step
 from bot.domain.record import RunRow
 from bot.language.script import examine
 from bot.people import directory
-from bot.runtime.commit import accept
+from bot.runtime.commit import Outcome, accept
 from bot.runtime.desk import new_run_id
 from bot.wiring import Product
 from tests.bench import served
@@ -151,28 +150,26 @@ def deadlines(folder: Path, count: int = DEADLINES) -> Lateness:
         seen: dict[str, int] = {}
         early = 0
         dues: dict[str, float] = {}
-        committed = one.committer._after
+        committed, all_seen = one.committer.after, asyncio.Event()
 
-        def after(outcomes: list[object]) -> None:
+        def after(outcomes: list[Outcome]) -> None:
             nonlocal early
-            now = time.time()
+            now = one.clock.now().timestamp()
             for outcome in outcomes:
-                step = getattr(outcome, "step", None)
-                if isinstance(step, Step) and any(d.kind == "say" for d in step.deliveries):
-                    run = outcome.run  # type: ignore[attr-defined]
-                    seen[run] = seen.get(run, 0) + 1
-                    late.append(now - dues[run])
-                    early += now < dues[run]
-            committed(outcomes)  # type: ignore[arg-type]
+                for run, step in outcome.steps():
+                    if any(d.kind == "say" for d in step.deliveries):
+                        seen[run] = seen.get(run, 0) + 1
+                        late.append(now - dues[run])
+                        early += now < dues[run]
+            if len(seen) == count:
+                all_seen.set()
+            committed(outcomes)
 
-        one.committer._after = after  # type: ignore[assignment]
+        one.committer.after = after
         try:
             await _windows(one, count, dues)
-            last = max(dues.values())
-            while len(seen) < count and time.time() < last + 60:
-                await asyncio.sleep(0.05)
-            await asyncio.sleep(0.5)
-            assert len(seen) == count, f"{len(seen)} of {count} missed"
+            await asyncio.wait_for(all_seen.wait(), 120)
+            await asyncio.sleep(0.5)  # whatever comes twice
             ordered = sorted(late)
             return Lateness(
                 p50_s=percentile(ordered, 50),
@@ -181,7 +178,6 @@ def deadlines(folder: Path, count: int = DEADLINES) -> Lateness:
                 twice=sum(n - 1 for n in seen.values()),
             )
         finally:
-            one.committer._after = committed
             await one.stop()
 
     return asyncio.run(go())

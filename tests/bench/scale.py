@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import statistics
 import time
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 from bot.runtime.tools import tool
 from bot.wiring import Product
 from store import outbox
-from tests.bench.settle import opened, park
+from tests.bench.settle import opened, park, watch
 from tests.runtime.world import until
 
 ASKS = (
@@ -56,43 +55,18 @@ async def answers_in_a_map(folder: Path, size: int, count: int = 200) -> float:
         await one.stop()
 
 
-async def ended(one: Product, run_id: str, seconds: float = 300) -> None:
-    """Returns as soon as a run has ended well."""
-    async with asyncio.timeout(seconds):
-        changes = one.listeners.changes()
-        state = (await one.desk.show_state(run_id)) if hasattr(one.desk, "show_state") else None
-        while state != "done":
-            await anext(changes)
-            state = await one.committer.read(_state, run_id)
-            assert state in ("running", "done"), state
-
-
-def _state(tx: object, run_id: str) -> str:
-    from store import runs
-
-    found = runs.get(tx, run_id)  # type: ignore[arg-type]
-    assert found is not None
-    return str(found.state)
-
-
 async def items_of_a_map(folder: Path, size: int) -> float:
-    """Items of a map of no-op steps a second."""
+    """Items of a map of no-op steps a second, from the start of the run to its end."""
     one = await opened(folder, (NO_OP,))
     try:
+        runs = watch(one)
         begun = time.perf_counter()
         got = await one.desk.start(NOTHING % size, by="bo@acme.de", job="j")
         assert got.run is not None, got.seen.rendered()
-        await until(lambda: _is_done(one, got.run or ""), 300)
+        assert await runs.ended(got.run) == "done"
         return size / (time.perf_counter() - begun)
     finally:
         await one.stop()
-
-
-async def _is_done(one: Product, run_id: str) -> bool:
-    await asyncio.sleep(0.02)
-    state = await one.committer.read(_state, run_id)
-    assert state in ("running", "done"), state
-    return state == "done"
 
 
 async def event_among(folder: Path, armed: int, count: int = 100) -> float:

@@ -12,13 +12,44 @@ from bot.domain.record import RunRow
 from bot.language.script import examine
 from bot.people import directory
 from bot.runtime.clock import SystemClock
-from bot.runtime.commit import accept
+from bot.runtime.commit import Outcome, accept
 from bot.runtime.desk import new_run_id
 from bot.runtime.files import MemoryFiles
 from bot.runtime.tools import Tool, Tools
 from bot.wiring import Product
 from store import runs
 from tests.runtime.world import START, settings
+
+
+@dataclass(slots=True)
+class Watch:
+    """Who waits for which run to end, told by the commit that ends it."""
+
+    ends: dict[str, asyncio.Future[str]]
+
+    async def ended(self, run_id: str) -> str:
+        """The state of a run as it ends; of one that has ended already."""
+        future = self.ends.setdefault(run_id, asyncio.get_running_loop().create_future())
+        return await asyncio.wait_for(future, 300)
+
+
+def watch(one: Product) -> Watch:
+    """Hears of every run that ends from now on."""
+    found = Watch(ends={})
+    told = one.committer.after
+
+    def after(outcomes: list[Outcome]) -> None:
+        for outcome in outcomes:
+            for run_id, step in outcome.steps():
+                if step.ended and step.run is not None:
+                    future = found.ends.setdefault(run_id, asyncio.get_running_loop().create_future())
+                    if not future.done():
+                        future.set_result(step.run.state)
+        told(outcomes)
+
+    one.committer.after = after
+    return found
+
 
 PARKED = "- scope = ask @ana approve decline within 2d\n  > Extend the pilot?\n- say\n  > {scope}\n"
 

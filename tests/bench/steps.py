@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot.domain.errors import WaitonError
-from tests.bench.scale import NO_OP, _is_done
-from tests.bench.settle import PARKED, opened, park, percentile
-from tests.runtime.world import until
+from tests.bench.scale import NO_OP
+from tests.bench.settle import PARKED, opened, park, percentile, watch
 
 CHAIN = "[" + ",".join('{op:"nothing"}' for _ in range(10)) + "]"
 
@@ -20,18 +19,13 @@ async def chain(folder: Path, count: int, in_flight: int) -> float:
     """Steps a second of `count` runs of ten no-op steps, so many runs at a time."""
     one = await opened(folder, (NO_OP,))
     try:
-        left = iter(range(count))
+        left, runs = iter(range(count)), watch(one)
 
         async def client() -> None:
             for _ in left:
                 got = await one.desk.start(CHAIN, by="bo@acme.de", job="j")
                 assert got.run is not None, got.seen.rendered()
-                run_id = got.run
-                async with asyncio.timeout(60):
-                    async for job, moved in one.listeners.changes():
-                        del job
-                        if moved == run_id and await _is_done(one, run_id):
-                            break
+                assert await runs.ended(got.run) == "done"
 
         begun = time.perf_counter()
         await asyncio.gather(*(client() for _ in range(in_flight)))
@@ -103,6 +97,3 @@ async def burst(folder: Path, count: int = 20_000) -> Burst:
         )
     finally:
         await one.stop()
-
-
-__all__ = ["Burst", "burst", "chain", "until"]
