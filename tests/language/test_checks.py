@@ -164,6 +164,29 @@ def test_a_window_that_starts_before_the_answer_it_judges_is_noted() -> None:
     assert noted(start + " after swap", world) == []
 
 
+def test_a_step_below_a_wait_that_does_not_wait_for_it_is_noted_with_what_would() -> None:
+    clock = "- pause = expect clock in: 20m\n"
+    said = "starts-beside-the-wait: starts without waiting for the clock above: say; `after pause` makes it wait"
+    assert noted(clock + "- say\n  > Later") == [said]
+    assert noted(clock + "- say after pause\n  > Later") == []
+    assert noted(clock + "- x = let pause.at\n- say\n  > {x}") == []
+    named = noted("- expect clock in: 20m\n- ask @ana yes no\n  > Now?")
+    assert named == [
+        "starts-beside-the-wait: starts without waiting for the clock above: ask; "
+        "a name for the `expect`, such as `seen`, and `after seen` makes it wait"]  # fmt: skip
+    json = '[{op:"expect",id:"p",evidence:"clock",in:"1m"},{op:"say",body:"Later"}]'
+    assert noted(json)[0].endswith('say; `after: "p"` makes it wait')
+
+
+def test_a_brace_in_a_json_value_that_is_not_filled_in_is_noted() -> None:
+    start = "- n = let 1\n- line_send to: line:U1 messages: "
+    assert [n.partition(": ")[2] for n in noted(start + '[{type: text, text: "It is {n}."}]\n- say\n  > {n}')] == [
+        "`{n}` goes out as it stands; in a JSON value it is written `$n`"]  # fmt: skip
+    assert noted(start + '[{type: text, text: "It is $n."}]') == []
+    assert noted(start + '[{type: text, text: "It is {m}, {ts,js} or {}: $n"}]') == []
+    assert noted("- n = let 1\n- say\n  > {n} and {{n}}") == []
+
+
 def test_further_notes() -> None:
     signin = "- e = expect auth.first_signin within 3d"
     assert noted(signin) == [

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from bot.domain.plan import Op
 from bot.language import addressees, cel, durations
+from bot.language.check import reading
 from bot.language.check.context import Checking, Span, literal_texts, streams_of
 from bot.language.check.preflight import writes
 from bot.language.problems import Note, nearest
@@ -28,6 +29,8 @@ def notes(c: Checking) -> list[Note]:
         *_holidays(c),
         *_past(c),
         *_reach(c),
+        *reading.beside_a_wait(c),
+        *reading.unfilled(c),
     ]
     return sorted(dict.fromkeys(found), key=lambda note: note.start)
 

@@ -1,0 +1,80 @@
+"""Notes on what reads otherwise than it runs: a step that seems to follow a wait, a brace that is not filled in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from bot.domain.plan import Op
+from bot.language.check.context import Checking, Span, streams_of
+from bot.language.problems import Note
+from bot.language.types import is_list, is_record
+
+_BRACES = re.compile(r"\{([A-Za-z_]\w*)\??((?:\.[A-Za-z_]\w*\??|\[\d+\]\??)*)\}")
+EXPRESSIONS = frozenset({"be", "cond", "where", "until", "jq"})
+
+
+def beside_a_wait(c: Checking) -> Iterator[Note]:
+    """Steps written right below an `expect` that do not wait for it: they start at once."""
+    for scope in c.scopes.scopes.values():
+        followed: dict[str, frozenset[str]] = {}
+        wait: Op | None = None
+        for op in scope.region.ops:
+            above: set[str] = set()
+            for need in c.scopes.needs(op.place):
+                for binder in need.binders[:1]:
+                    above |= {binder} | followed.get(binder, frozenset())
+            followed[op.place] = frozenset(above)
+            spec = c.catalog.get(op.op)
+            if wait is not None and wait.place not in above and (op.op in ("say", "ask", "run") or _acts(spec)):
+                yield _beside(c, op, wait)
+            wait = op if op.op == "expect" else None
+
+
+def _acts(spec: object) -> bool:
+    return bool(spec is not None and (getattr(spec, "channel", None) or getattr(spec, "tool", False)))
+
+
+def _beside(c: Checking, op: Op, wait: Op) -> Note:
+    streams = [s for s in streams_of(wait) if not s.startswith("$")]
+    what = "the clock" if streams == ["clock"] else f"`{' or '.join(streams) or 'expect'}`"
+    name = wait.id or "seen"
+    written = f"`after {name}`" if c.markdown(op.place) else f'`after: "{name}"`'
+    how = written if wait.id else f"a name for the `expect`, such as `{name}`, and {written}"
+    said = f"starts without waiting for {what} above: {op.id or op.op}; {how} makes it wait"
+    return _note(c.name(op.place), "starts-beside-the-wait", said)
+
+
+def unfilled(c: Checking) -> Iterator[Note]:
+    """`{name}` inside a JSON value of a markdown step, where references are `$name`: it goes out as it stands."""
+    for place, op, _ in c.ops():
+        if not c.markdown(place):
+            continue
+        seen = {name for name, _ in c.scopes.visible(place)}
+        for field, value in op.params.items():
+            if field in EXPRESSIONS:
+                continue
+            for path, text in _texts(value, (field,)):
+                for found in _BRACES.finditer(text) if len(path) > 1 else ():
+                    if found[1] in seen:
+                        yield _note(
+                            c.span(place, *path),
+                            "brace-not-filled",
+                            f"`{found[0]}` goes out as it stands; in a JSON value it is written "
+                            f"`${found[1]}{found[2]}`",
+                        )
+
+
+def _texts(value: object, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif is_list(value):
+        for at, one in enumerate(value):
+            yield from _texts(one, (*path, at))
+    elif is_record(value):
+        for key, one in value.items():
+            yield from _texts(one, (*path, key))
+
+
+def _note(span: Span, code: str, message: str) -> Note:
+    return Note(start=span[0], end=max(span[1], span[0] + 1), code=code, message=message)
