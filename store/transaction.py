@@ -28,6 +28,8 @@ class Database:
         self.sqlite = self.engine.dialect.name == "sqlite"
         self.memory = self.sqlite and self.engine.url.database in (None, "", ":memory:")
         self._writer = threading.RLock()
+        self._held: sa.Connection | None = None
+        """The writer's connection on SQLite: taken from the pool once, not at every commit."""
         self._shared = Shared()
         self._reads = self.engine.execution_options(sqlite_begin="deferred")
 
@@ -35,8 +37,12 @@ class Database:
         if not self.sqlite:
             with self.engine.begin() as connection:
                 return f(Transaction(connection, self.ws, self._shared), *args)
-        with self._writer, self.engine.begin() as connection:
-            return f(Transaction(connection, self.ws, self._shared), *args)
+        with self._writer:
+            connection = self._held
+            if connection is None or connection.closed or connection.invalidated:
+                connection = self._held = self.engine.connect()
+            with connection.begin():
+                return f(Transaction(connection, self.ws, self._shared), *args)
 
     def read(self, f: Callable[..., T], *args: Any) -> T:
         if self.memory:
@@ -45,6 +51,10 @@ class Database:
             return f(Transaction(connection, self.ws, self._shared), *args)
 
     def close(self) -> None:
+        with self._writer:
+            if self._held is not None:
+                self._held.close()
+                self._held = None
         self.engine.dispose()
 
     def create(self) -> None:
