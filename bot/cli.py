@@ -107,6 +107,32 @@ def app(context: click.Context) -> None:
 
 # --- scripts --------------------------------------------------------------------------------------------------------
 @app.command()
+@click.argument("name", required=False)
+@click.option("--scenario", is_flag=True, help="The scenario that the example is rehearsed with.")
+@as_json
+def examples(name: str | None, scenario: bool, as_json: bool) -> None:
+    """Prints a whole script to begin with, or says which there are."""
+    from bot import examples as found
+
+    if name is None:
+        if as_json:
+            _print([{"name": one, "title": found.title(one)} for one in found.NAMES])
+            return
+        for one in found.NAMES:
+            print(f"{one:<12} {found.title(one)}")
+        print("\nwaiton examples NAME > NAME.md prints one; with --scenario what to rehearse it with")
+        return
+    text = found.script(name)
+    if text is None:
+        from bot.language.problems import did_you_mean, nearest
+
+        raise WaitonError(
+            f"there is no example `{name}`; {did_you_mean(nearest(name, found.NAMES)) or 'see `waiton examples`'}"
+        )
+    print(found.scenario(name) if scenario else text, end="")
+
+
+@app.command()
 @click.argument("file")
 @as_json
 def check(file: str, as_json: bool) -> None:

@@ -147,7 +147,7 @@ async def _job_page(
         state=state,
         action=f"{back}/runs" if job_id else "/jobs",
         back=back,
-        examples=examples.TITLES.items(),
+        examples=examples.offered(reader.world),
         said=said(request),
         **around,
     )

@@ -114,3 +114,14 @@ def test_coverage_lists_what_was_not_reached(folder: Folder) -> None:
     )
     said = folder.waiton("rehearse", folder.write("s.md", script), "--scenario", scenario, "--coverage")
     assert "1 of 4 ops were not reached" in said.out and "2.else.1" in said.out
+
+
+def test_an_example_is_printed_and_rehearsed_as_it_is(folder: Folder) -> None:
+    listed = folder.waiton("examples")
+    assert listed.status == 0 and "approval" in listed.out
+    names = [one["name"] for one in folder.waiton("examples", "--json").json]
+    script = folder.write("a.md", folder.waiton("examples", names[0]).out)
+    scenario = folder.write("a.yaml", folder.waiton("examples", names[0], "--scenario").out)
+    said = folder.waiton("rehearse", script, "--scenario", scenario)
+    assert said.status == 0 and said.out.rstrip().endswith("the run is done")
+    folder.waiton("examples", "aproval").refused(2, "did you mean `approval`?")
