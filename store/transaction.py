@@ -65,7 +65,8 @@ class Database:
 
 
 def upgrade(url: str) -> None:
-    """Brings a database to this release's tables (alembic's head). Raises Misconfigured where it is of a newer one."""
+    """Brings a database to this release's tables (alembic's head). Raises Misconfigured where it is of a newer one, or
+    of a state that no release ever had."""
     standing = _standing(url)
     if standing == newest():
         return
@@ -74,17 +75,26 @@ def upgrade(url: str) -> None:
             f"the database is of a newer release ({standing}; this one has {newest()}); install that release, "
             "or set WAITON_DATABASE_URL to another database"
         )
+    if standing is not None and standing not in _revisions():
+        raise Misconfigured(
+            f"the database was made before the first release ({standing}), and its tables were changed since; "
+            "set it aside, or set WAITON_DATABASE_URL to another database"
+        )
     from alembic import command
 
     _make_folder(url)
     command.upgrade(alembic_config(url), "head")
 
 
+def _revisions() -> list[str]:
+    """What migrations are numbered here: a file's name begins with its revision."""
+    files = (Path(__file__).parent / "migrations/versions").glob("[0-9]*.py")
+    return sorted(file.stem.partition("_")[0] for file in files)
+
+
 def newest() -> str:
-    """This release's revision: migrations are numbered, a file's name begins with its revision."""
-    return max(
-        file.stem.partition("_")[0] for file in (Path(__file__).parent / "migrations/versions").glob("[0-9]*.py")
-    )
+    """This release's revision."""
+    return _revisions()[-1]
 
 
 def _standing(url: str) -> str | None:

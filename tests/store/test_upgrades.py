@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+import sqlalchemy as sa
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
+from bot.domain.errors import Misconfigured
 from store.dialect import engine_for
 from store.tables import complete
 from store.transaction import alembic_config, check, upgrade
@@ -37,3 +40,13 @@ def test_a_database_of_another_release_says_so(url: str) -> None:
     assert check(url) == "no tables"
     upgrade(url)
     assert check(url) is None
+
+
+def test_a_database_from_before_the_first_release_says_what_to_do(url: str) -> None:
+    upgrade(url)
+    engine = engine_for(url)
+    with engine.begin() as connection:
+        connection.execute(sa.text("update alembic_version set version_num = '0001'"))
+    engine.dispose()
+    with pytest.raises(Misconfigured, match="set it aside"):
+        upgrade(url)

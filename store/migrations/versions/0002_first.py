@@ -1,9 +1,9 @@
-"""The first tables"""
+"""The first tables of a release; `0001` was a state before it."""
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0001"
+revision = "0002"
 down_revision = None
 branch_labels = None
 depends_on = None
