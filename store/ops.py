@@ -248,10 +248,16 @@ class StoredRows:
 
     def all(self) -> list[OpRow]:
         """Every op of the run: for the record, never for the engine."""
-        return [self._op(got) for got in _ALL.all(self.tx, self._mine)]
+        return [self._op(got) for got in self.raw_ops()]
 
     def all_regions(self) -> list[RegionRow]:
-        return [self._region(got) for got in _ALL_REGIONS.all(self.tx, self._mine)]
+        return [self._region(got) for got in self.raw_regions()]
+
+    def raw_ops(self) -> list[tuple[Any, ...]]:
+        return _ALL.all(self.tx, self._mine)
+
+    def raw_regions(self) -> list[tuple[Any, ...]]:
+        return _ALL_REGIONS.all(self.tx, self._mine)
 
     def _op(self, g: tuple[Any, ...]) -> OpRow:
         data = load(values.unshared(self.tx, g[20])) if g[20] else {}

@@ -8,6 +8,8 @@ from bot.domain.catalog import Catalog, OpSpec
 from bot.domain.plan import Op, Plan, Region
 from bot.language.scope import Need, Scopes, analyse
 
+FEW = 12
+"""Ops of a plan whose rows are read at once."""
 MANY = 40
 """Ops of a plan without loops that cannot put more cards to one person than they may have open."""
 
@@ -29,6 +31,8 @@ class PlanIndex:
     named: dict[str, list[str]] = field(default_factory=dict)
     """Places by id."""
     needs_customer: bool = False
+    small: bool = False
+    """Whether its rows are so few that they are read at once."""
     crowded: bool = False
     """Whether somebody may have more open cards of a run than are put at once: in loops, or with very many asks."""
 
@@ -49,7 +53,9 @@ def build(plan: Plan, catalog: Catalog) -> PlanIndex:
             index.region_of[op.place] = region.place
             for number, (_, inner) in enumerate(op.inner()):
                 index.ordinal[inner.place] = number
-    index.crowded = len(index.ops) > MANY or any("[]" in place for place in index.ops)
+    loops = any("[]" in place for place in index.ops)
+    index.small = len(index.ops) <= FEW and not loops
+    index.crowded = len(index.ops) > MANY or loops
     index.ordinal[""] = 0
     index.ordinal["onError"] = 1
     dependents: dict[str, list[str]] = {}

@@ -26,6 +26,7 @@ from bot.language.write import from_program, to_program
 from bot.runtime import report
 from store import inbox, ops, runs, steps
 from store.dialect import Transaction
+from store.small import SmallRows
 
 PLANS_KEPT = 512
 """Plans whose index stays in memory: a cache, nothing a waiting run needs."""
@@ -100,10 +101,11 @@ def _apply(tx: Transaction, site: Site, run: RunRow, fact: Fact) -> Outcome:
         while "more" in run.data:
             earlier.append(_apply(tx, site, run, Continued(at=fact.at)))
     resumed = "more" in run.data
+    index = site.index(tx, run.plan)
     view = View(
         run=run,
-        rows=ops.StoredRows(tx, run.id, run.job),
-        index=site.index(tx, run.plan),
+        rows=(SmallRows if index.small else ops.StoredRows)(tx, run.id, run.job),
+        index=index,
         world=world_of(site, run, fact.at),
         secret=site.secret,
         url=site.url,

@@ -152,7 +152,7 @@ class Desk:
                 created=now,
                 customer=customer,
                 names=self._names(tx, plan, job, inputs or {}),
-                told=_told(tx, seen),
+                told=keep_told(tx, seen),
                 ends=seen.preflight.get("latest_end"),
                 data={k: v for k, v in {"author": author, "script": plan.name}.items() if v},
             )
@@ -471,7 +471,7 @@ TOLD = 20
 """Writes and notes of a pre-flight that stay with the run."""
 
 
-def _told(tx: Transaction, seen: Examined) -> str:
+def keep_told(tx: Transaction, seen: Examined) -> str:
     """Keeps what whoever started a run was told before it did: the text as pasted, the pre-flight, the notes; gives
     its hash. Runs of one script share it."""
     source = seen.read.source.pasted

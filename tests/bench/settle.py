@@ -13,7 +13,7 @@ from bot.language.script import examine
 from bot.people import directory
 from bot.runtime.clock import SystemClock
 from bot.runtime.commit import Outcome, accept
-from bot.runtime.desk import new_run_id
+from bot.runtime.desk import keep_told, new_run_id
 from bot.runtime.files import MemoryFiles
 from bot.runtime.tools import Tool, Tools
 from bot.wiring import Product
@@ -87,8 +87,13 @@ async def park(one: Product, count: int, script: str = PARKED) -> list[str]:
     plan = seen.plan
     ids = [new_run_id(one.clock.now()) for _ in range(count)]
 
+    told = await one.committer.write(lambda tx: keep_told(tx, seen))
+
     def start(run_id: str) -> RunRow:
-        return RunRow(id=run_id, job="j", owner="bo@acme.de", plan="", created=one.clock.now())
+        return RunRow(
+            id=run_id, job="j", owner="bo@acme.de", plan="", created=one.clock.now(), told=told,
+            ends=seen.preflight["latest_end"],
+        )  # fmt: skip
 
     for at in range(0, count, 500):
         await asyncio.gather(*(
