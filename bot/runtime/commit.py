@@ -72,6 +72,12 @@ class Outcome:
     also: list[Outcome] = field(default_factory=list)
     """What else the fact moved, in the same transaction: other runs, deliveries of the room."""
     orphans: list[str] = field(default_factory=list)
+    heard: bool = False
+    """The end of a script's run is an event, stored and not yet routed."""
+
+    def hears(self) -> bool:
+        """Whether this or what it moved has put an event into the inbox."""
+        return self.heard or any(other.hears() for other in self.also)
 
     def steps(self) -> list[tuple[str, Step]]:
         """Every step that was written, with its run."""
@@ -118,6 +124,7 @@ def _apply(tx: Transaction, site: Site, run: RunRow, fact: Fact) -> Outcome:
         step=step,
         changed=True,
         orphans=written.orphans,
+        heard=bool(step.ended and run.data.get("script")),
     )
     for row in written.delivered:
         # What the room shows is accepted by the commit that writes it, so the op goes on in the same transaction.

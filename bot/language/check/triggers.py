@@ -7,16 +7,10 @@ from collections.abc import Iterator
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from bot.domain.plan import Trigger
+from bot.language import cron
 from bot.language.check.context import Checking, problem
 from bot.language.check.streams import unknown_stream
 from bot.language.problems import Problem, did_you_mean, nearest
-
-_FIELDS = (("minute", 0, 59), ("hour", 0, 23), ("day", 1, 31), ("month", 1, 12), ("weekday", 0, 7))
-_NAMES = {
-    "month": ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"),
-    "weekday": ("sun", "mon", "tue", "wed", "thu", "fri", "sat"),
-}
-_SHORT = {"@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually"}
 
 
 def check(c: Checking) -> Iterator[Problem]:
@@ -30,7 +24,7 @@ def check(c: Checking) -> Iterator[Problem]:
 
 def _trigger(c: Checking, trigger: Trigger) -> Iterator[Problem]:
     if trigger.every is not None:
-        fault = cron_fault(trigger.every)
+        fault = cron.fault(trigger.every)
         if fault is not None:
             yield problem(
                 c.literal(trigger.every),
@@ -68,40 +62,6 @@ def _trigger(c: Checking, trigger: Trigger) -> Iterator[Problem]:
         yield problem(c.literal(trigger.command), "command-form", f"`{trigger.command}` is no single word")
     if trigger.where is not None and trigger.event is None:
         yield problem(c.literal(trigger.where), "where-without-event", "`where` goes with `event`")
-
-
-def cron_fault(text: str) -> str | None:
-    """What is wrong with a cron expression of five fields, or None."""
-    if text.strip().lower() in _SHORT:
-        return None
-    fields = text.split()
-    if len(fields) != 5:
-        return f"`{text}` has {len(fields)} field{'s' * (len(fields) != 1)}; a cron line has 5"
-    for field, (name, low, high) in zip(fields, _FIELDS, strict=True):
-        for part in field.lower().split(","):
-            if not _part(part, name, low, high):
-                return f"`{part or field}` is no {name} of a cron line"
-    return None
-
-
-def _part(part: str, name: str, low: int, high: int) -> bool:
-    span, _, step = part.partition("/")
-    if "/" in part and not (step.isdigit() and int(step) > 0):
-        return False
-    if span == "*":
-        return True
-    ends = span.split("-")
-    values = [_value(end, name) for end in ends]
-    if len(ends) > 2 or any(value is None or not low <= value <= high for value in values):
-        return False
-    return len(values) == 1 or name == "weekday" or (values[0] or 0) <= (values[1] or 0)
-
-
-def _value(word: str, name: str) -> int | None:
-    names = _NAMES.get(name, ())
-    if word in names:
-        return names.index(word) + (name == "month")
-    return int(word) if word.isdigit() else None
 
 
 def _zone(name: str) -> bool:

@@ -1,0 +1,61 @@
+"""Starting a run of a saved script, whatever starts it: its names from outside, its row, its first step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from bot.domain.catalog import Catalog
+from bot.domain.plan import Plan
+from bot.domain.record import RunRow
+from bot.language.scope import analyse
+from bot.runtime import report
+from bot.runtime.commit import Outcome, Site, accept
+from store import history, runs
+from store.dialect import Transaction
+
+
+def names_for(tx: Transaction, catalog: Catalog, plan: Plan, job: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run sees from outside: its inputs, or those of the job's names that it uses, as they stand now, and what
+    its trigger bound. `given`: values of inputs, or of names that a trigger binds."""
+    if plan.sealed:
+        declared = {one.name for one in plan.inputs or ()}
+        return report.input_names(plan, {name: value for name, value in given.items() if name in declared})
+    scopes = analyse(plan, catalog)
+    used = {use.name for op, _ in plan.walk() for use in scopes.uses(op.place)}
+    held = {name: value for name, value in history.bindings(tx, job).items() if name in used}
+    return {**held, **given}
+
+
+def begin(
+    tx: Transaction,
+    site: Site,
+    saved: Mapping[str, Any],
+    plan: Plan,
+    *,
+    run: str,
+    job: str,
+    owner: str,
+    at: datetime,
+    given: Mapping[str, Any],
+    data: Mapping[str, Any],
+) -> Outcome:
+    """Starts a run of one version of a saved script; it keeps that version to its end."""
+    kept = runs.get_job(tx, job)
+    row = RunRow(
+        id=run,
+        job=job,
+        owner=owner,
+        plan=saved["plan"],
+        created=at,
+        customer=kept["customer"] if kept else None,
+        names=names_for(tx, site.catalog, plan, job, given),
+        data={
+            "script": saved["name"],
+            "version": saved["version"],
+            **({"pasted": saved["source"]} if saved["source"] else {}),
+            **data,
+        },
+    )
+    return accept(tx, site, row, plan)
