@@ -177,7 +177,7 @@ def add(
 
 
 def settle(
-    tx: Transaction, row: Mapping[str, Any], state: str, *, run: str | None, version: int, why: str | None = None
+    tx: Transaction, row: Mapping[str, Any], state: str, *, run: str | None, version: int, why: str | None
 ) -> None:
     """What has become of a recorded start."""
     _SET.run(

@@ -127,14 +127,3 @@ def _named(ref: Ref, names: Mapping[str, Any]) -> Any:
     if ref.name not in names and not ref.optional:
         raise OpError(f"`{ref.name}` is not there")
     return refs.follow(ref, names.get(ref.name))
-
-
-def said(trigger: Trigger) -> str:
-    """What starts a script, in words."""
-    if trigger.every is not None:
-        return f"`{trigger.every}`" + (f" ({trigger.zone})" if trigger.zone else "")
-    if trigger.command is not None:
-        return f"`/{trigger.command}` in a conversation"
-    if trigger.script is not None:
-        return f"whenever `{trigger.script}` ends"
-    return f"`{trigger.event}`" + (f" where `{trigger.where}`" if trigger.where else "")

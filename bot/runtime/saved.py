@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -17,7 +16,7 @@ from bot.domain.catalog import Catalog, World
 from bot.domain.errors import WaitonError
 from bot.domain.ids import digest
 from bot.domain.plan import Plan
-from bot.engine import triggers as rules
+from bot.language.check.triggers import SCRIPT_NAME, no_name, said
 from bot.language.problems import Problem
 from bot.language.script import Examined, check_plan, examine
 from bot.language.write import as_json, as_markdown
@@ -30,8 +29,6 @@ from bot.runtime.triggers import entry
 from store import history, runs, scripts, triggers
 from store.dialect import Transaction
 
-NAME = re.compile(r"[^\s/\\?#%\x00-\x1f](?:[^/\\?#%\x00-\x1f]{0,78}[^\s/\\?#%\x00-\x1f])?")
-"""What a script can be saved under: it stands in addresses, in streams and at a prompt."""
 STARTS_SHOWN = 20
 
 
@@ -61,7 +58,7 @@ class Saved:
         stored. Gives what was seen, and `{name, version}`.
 
         Raises WaitonError where it has no name, one that cannot be, or the person may not save."""
-        if name is not None and not NAME.fullmatch(name):
+        if name is not None and not SCRIPT_NAME.fullmatch(name):
             raise WaitonError(_no_name(name))
         seen = await self._examined(text, by=by, job=job, name=name, escaping=escaping)
         if seen.refused or seen.plan is None:
@@ -76,7 +73,7 @@ class Saved:
         return await self._keep(seen.plan, seen.read.source.pasted, seen.read.surface, by=by, job=job)
 
     async def _keep(self, plan: Plan, pasted: str, surface: str | None, *, by: str, job: str | None) -> dict[str, Any]:
-        if not NAME.fullmatch(plan.name or ""):
+        if not SCRIPT_NAME.fullmatch(plan.name or ""):
             raise WaitonError(_no_name(plan.name or ""))
 
         def write(tx: Transaction) -> int:
@@ -291,7 +288,7 @@ class Saved:
             "owner": kept["owner"],
             "job": kept["job"],
             "saved": kept["created"],
-            "on": [rules.said(trigger) for trigger in plan.on],
+            "on": [said(trigger) for trigger in plan.on],
             "next": min(due, default=None),
             "paused": paused,
             "told": told,
@@ -326,10 +323,10 @@ class Saved:
 
 
 def _no_name(name: str) -> str:
-    said = f"`{name}` is no name" if name else "there is no name"
-    return f"{said} to save a script under: up to 80 characters, without / \\ ? # %"
+    wrong, fits = no_name(name)
+    return f"{wrong if name else 'there is no name'}; {fits}"
 
 
-def next_firings(plan: Plan, world: World, now: datetime) -> Sequence[tuple[str, datetime | None]]:
-    """What starts a script, in words, and when next where the clock says so."""
-    return [(rules.said(trigger), entry(trigger, world, now)[2]) for trigger in plan.on]
+def starts(plan: Plan, world: World, now: datetime) -> list[dict[str, Any]]:
+    """What starts a script, in words (`on`), and when it comes `next` where the clock says so."""
+    return [{"on": said(trigger), "next": entry(trigger, world, now)[2]} for trigger in plan.on]

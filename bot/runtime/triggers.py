@@ -18,6 +18,7 @@ from bot.domain.plan import Plan, Trigger
 from bot.engine import triggers as rules
 from bot.engine import words
 from bot.language.check.preflight import writes
+from bot.language.check.triggers import said
 from bot.language.script import check_plan
 from bot.people import directory, policy
 from bot.runtime import starting
@@ -87,8 +88,8 @@ class Triggers:
         for script, trigger in found:
             if trigger.where is not None and passes[trigger.where] is not True:
                 continue
-            said = command[1] if command and trigger.command is not None else None
-            given = {trigger.as_: rules.bound(event, said)} if trigger.as_ else {}
+            rest = command[1] if command and trigger.command is not None else None
+            given = {trigger.as_: rules.bound(event, rest)} if trigger.as_ else {}
             firing = Firing(script=script, ident=ident, trigger=trigger, given=given, chain=chain, event=event)
             outcomes += self._apart(tx, script, lambda firing=firing: self._fire(tx, firing, now))
         return outcomes, {}
@@ -98,7 +99,7 @@ class Triggers:
         row = triggers.of_run(tx, run_id)
         if row is None or row["state"] != "live":
             return []
-        triggers.settle(tx, row, "over", run=run_id, version=row["version"])
+        triggers.settle(tx, row, "over", run=run_id, version=row["version"], why=row["why"])
         outcomes: list[Outcome] = []
         while not any(state == "live" for _, state in triggers.open_of(tx, row["script"], row["key"])):
             queued = triggers.next_queued(tx, row["script"], row["key"])
@@ -168,7 +169,7 @@ class Triggers:
             "job": job,
             "chain": firing.chain,
             "names": dict(firing.given),
-            "why": rules.said(firing.trigger),
+            "why": said(firing.trigger),
         }
         overlap = rules.overlap_of(plan, chat=chat)
         match rules.decide(overlap, self._others(tx, script, key, judging=overlap == "replace")):
@@ -266,11 +267,11 @@ class Triggers:
         """Why a firing does not start its run, and whose matter that is: `saver` or `admins`."""
         world, owner = self._world(now), saved["owner"]
         if world.policy.paste != "everyone" and world.person(owner) is None:
-            return f"{owner}, who saved it, is not here any more", "admins"
+            return f"its saver {owner} is not here any more", "admins"
         if not policy.may_paste(world, owner):
-            return f"{world.name_of(owner)}, who saved it, may not start scripts any more", "admins"
+            return f"its saver {world.name_of(owner)} may not start scripts any more", "admins"
         if not policy.reads_job(tx, row["job"], owner):
-            return f"{world.name_of(owner)}, who saved it, cannot read the job it would run in", "admins"
+            return f"its saver {world.name_of(owner)} cannot read the job it would run in", "admins"
         if row["chain"] >= rules.CHAIN:
             return f"{rules.CHAIN} scripts have started each other in a row, so this one was not started", "saver"
         missing = [f"`{i.name}`" for i in plan.inputs or () if not i.has_default and i.name not in given]

@@ -10,6 +10,7 @@ from bot.domain.plan import Op
 from bot.language import addressees, cel, durations
 from bot.language.check.context import Checking, Span, literal_texts, streams_of
 from bot.language.check.preflight import writes
+from bot.language.check.triggers import said
 from bot.language.problems import Note, nearest
 from bot.language.refs import has_refs
 from bot.language.scope import Use, calls_agent
@@ -28,8 +29,18 @@ def notes(c: Checking) -> list[Note]:
         *_holidays(c),
         *_past(c),
         *_reach(c),
+        *_ungiven(c),
     ]
     return sorted(dict.fromkeys(found), key=lambda note: note.start)
+
+
+def _ungiven(c: Checking) -> Iterator[Note]:
+    """Inputs that a trigger does not give: what it starts would not start."""
+    for given in c.plan.inputs or ():
+        lacking = [trigger for trigger in c.plan.on if trigger.as_ != given.name]
+        if lacking and not given.has_default:
+            what = f"{said(lacking[0])} gives no `{given.name}`, which has no default, so only people can start it"
+            yield _note(c.literal(given.name), "input-ungiven", what)
 
 
 def _note(span: Span, code: str, message: str) -> Note:
