@@ -16,6 +16,7 @@ from bot.language.problems import Problem
 from bot.runtime.saved import NoScript
 from bot.server import rights
 from bot.server.api import _body, _job, _said, _unknown
+from bot.server.bodies import NoJson, limited, read_json
 from bot.server.room import desk_of, make_job
 
 
@@ -51,8 +52,10 @@ async def show(request: Request, email: str) -> Response:
 async def run(request: Request, email: str) -> Response:
     """Starts the current version, in the job given, else in the one it was saved in."""
     desk, name = desk_of(request), request.path_params["name"]
-    raw = await request.body()
-    body = await _body(request) if raw.strip() else {}
+    raw = await limited(request)
+    body = read_json(raw) if raw.strip() else {}
+    if not isinstance(body, dict):
+        raise NoJson
     if (odd := _unknown(body, ("inputs", "job"))) is not None:
         return odd
     inputs, job = body.get("inputs"), body.get("job")
@@ -89,9 +92,11 @@ async def save(request: Request, email: str) -> Response:
     if job is not None and (odd := await _job(desk, job, email)) is not None:
         return odd
     before = await _current(request, email, name)
-    where = await make_job(desk, job, by=email, ident=job) if job is not None else before and before["job"]
+    where = job if job is not None else before["job"] if before is not None else None
+    if where is not None and await _job(desk, where, email) is not None:
+        where = None  # it was saved in a job that this person cannot read
     try:
-        where = where or await make_job(desk, name, by=email)
+        where = await make_job(desk, where or name, by=email, ident=where)
         seen, saved = await desk.saved.save(script, by=email, job=where, name=name)
     except WaitonError as fault:
         return _said(f"{str(fault)[:1].upper()}{str(fault)[1:]}. Nothing changed.", 422)
