@@ -111,6 +111,7 @@ class Product:
         """This process works on one run, alone."""
         now = self.clock.now()
         self.performer.only = run_id
+        self.performer.below = set(await self.committer.read(_started_by, run_id))
         await self.committer.write(lambda tx: leases.take(tx, run_lease(run_id), self.holder, now, now + LASTS))
         await self.performer.look()
 
@@ -284,6 +285,14 @@ class _World:
     def forget(self) -> None:
         with self._lock:
             self._kept = None
+
+
+def _started_by(tx: Transaction, run_id: str) -> list[str]:
+    """The runs that a run has started, and those that they have, as far as they have not ended."""
+    found: list[str] = []
+    for child in runs.children_below(tx, run_id, ""):
+        found += [child, *_started_by(tx, child)]
+    return found
 
 
 def _next_due(tx: Transaction) -> datetime | None:

@@ -37,7 +37,8 @@ class Performer:
     """`take_up` gets the calls of a committed step. What a process that died had in flight is found by `look`:
     repeated where that is safe, put to its owner where it is not.
 
-    `holder` names this process. `only`: a run that a terminal works on; other runs' work is the server's."""
+    `holder` names this process. `only`: a run that a terminal works on, with the runs that it has started (`below`);
+    other runs' work is the server's."""
 
     def __init__(
         self,
@@ -51,6 +52,7 @@ class Performer:
     ) -> None:
         self.holder = holder
         self.only = only
+        self.below: set[str] = set()
         self.committer = committer
         self.clock = clock
         self.sandbox = sandbox
@@ -76,9 +78,7 @@ class Performer:
         standing = await self.committer.read(leases.live, self.clock.now())
         for work in rows:
             other = standing.get(run_lease(work["run"]))
-            if (self.only is not None and work["run"] != self.only) or (
-                other not in (None, self.holder) and lives(other or "", standing)
-            ):
+            if self._others(work["run"]) or (other not in (None, self.holder) and lives(other or "", standing)):
                 continue
             if work["state"] == "sent" and lives(work["holder"] or "", standing):
                 continue
@@ -100,7 +100,7 @@ class Performer:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def take_up(self, run_id: str, calls: list[Call]) -> None:
-        if self.only is not None and run_id != self.only:
+        if self._others(run_id):
             return
         for call in calls:
             self._spawn(
@@ -117,6 +117,10 @@ class Performer:
                     "timeout_s": call.timeout_s,
                 }
             )
+
+    def _others(self, run_id: str) -> bool:
+        """Whether a run is not this terminal's to work on."""
+        return self.only is not None and run_id != self.only and run_id not in self.below
 
     def _spawn(self, work: Work) -> None:
         key = _key(work)
@@ -232,6 +236,8 @@ class Performer:
                 "attempt": work["attempt"],
             },
         )
+        if not self._others(work["run"]) and self.only is not None:
+            self.below.add(child)
         told = take(tx, self.committer.site, work["run"], returned(work, now, child=child))
         return [told, accept(tx, self.committer.site, row, plan)]
 
