@@ -13,17 +13,16 @@ from bot.domain.changes import Call
 from bot.domain.errors import OpError
 from bot.domain.facts import Arrived, Edited, returned
 from bot.domain.ids import digest
-from bot.domain.record import RunRow
 from bot.domain.values import plain
 from bot.runtime import files as filing
+from bot.runtime import starting
 from bot.runtime.clock import Clock
-from bot.runtime.commit import Outcome, accept, take
+from bot.runtime.commit import Outcome, take
 from bot.runtime.committer import DATABASE_PAUSE_S, Committer, database_away
 from bot.runtime.leases import lives, run_lease
-from bot.runtime.report import input_names
 from bot.runtime.sandbox import Sandbox
 from bot.runtime.tools import ToolFailed, ToolLost, Tools
-from store import history, inbox, leases, outbox, runs, scripts
+from store import inbox, leases, outbox, runs, scripts, triggers
 from store.dialect import Transaction
 
 log = structlog.get_logger()
@@ -217,29 +216,36 @@ class Performer:
         if runs.get(tx, child) is not None:
             return []
         plan = self.committer.site.index(tx, saved["plan"]).plan
-        names = input_names(plan, work["body"]["inputs"])
-        if plan.inputs is None:
-            names = {**history.bindings(tx, parent.job), **names}
-        row = RunRow(
-            id=child,
+        if not self._others(parent.id) and self.only is not None:
+            self.below.add(child)
+        told = take(tx, self.committer.site, parent.id, returned(work, now, child=child))
+        by = f"`{parent.data['script']}`" if parent.data.get("script") else f"`{parent.id}`"
+        triggers.add(
+            tx,
+            script=saved["name"],
+            event=f"run/{child}",
+            state="live",
+            key=child,
+            job=parent.job,
+            at=now,
+            run=child,
+            version=saved["version"],
+            why=f"{by}, which runs it",
+        )
+        begun = starting.begin(
+            tx,
+            self.committer.site,
+            saved,
+            plan,
+            run=child,
             job=parent.job,
             owner=parent.owner,
-            plan=saved["plan"],
-            created=now,
-            names=names,
-            customer=parent.customer,
-            parent=f"{work['run']} {work['path']}",
-            data={
-                "script": saved["name"],
-                "version": saved["version"],
-                "depth": work["body"]["depth"],
-                "attempt": work["attempt"],
-            },
+            at=now,
+            given=work["body"]["inputs"],
+            data={"depth": work["body"]["depth"], "attempt": work["attempt"]},
+            parent=f"{parent.id} {work['path']}",
         )
-        if not self._others(work["run"]) and self.only is not None:
-            self.below.add(child)
-        told = take(tx, self.committer.site, work["run"], returned(work, now, child=child))
-        return [told, accept(tx, self.committer.site, row, plan)]
+        return [told, begun]
 
     def _stop_run(self, tx: Transaction, work: Work) -> list[Outcome]:
         outbox.call_done(tx, work, self.clock.now())

@@ -40,8 +40,10 @@ def begin(
     at: datetime,
     given: Mapping[str, Any],
     data: Mapping[str, Any],
+    parent: str | None = None,
 ) -> Outcome:
-    """Starts a run of one version of a saved script; it keeps that version to its end."""
+    """Starts a run of one version of a saved script; it keeps that version to its end. `parent`: the run whose op
+    starts it, and that op's path."""
     kept = runs.get_job(tx, job)
     row = RunRow(
         id=run,
@@ -51,6 +53,7 @@ def begin(
         created=at,
         customer=kept["customer"] if kept else None,
         names=names_for(tx, site.catalog, plan, job, given),
+        parent=parent,
         data={
             "script": saved["name"],
             "version": saved["version"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -465,3 +466,27 @@ async def test_saved_scripts_that_would_call_each_other_in_a_circle_are_refused_
         await one.desk.saved.save("- x = run a\n", by=BO, job="j", name="b")
         seen, saved = await one.desk.saved.save("- x = run b\n", by=BO, job="j", name="a")
         assert (saved, [p.code for p in seen.problems]) == (None, ["script-circle"])
+
+
+async def test_two_processes_fire_a_moment_once(tmp_path: Path) -> None:
+    clock = SetClock(START)
+    async with product(tmp_path, clock=clock) as one, product(tmp_path, clock=clock) as two:
+        await save(one, script("daily", "every: '0 10 * * *'"))
+        clock.move(hours=2)
+        await asyncio.gather(one.sweep(), two.sweep(), one.sweep(), two.sweep())
+        assert len(await runs_of(one, "daily")) == 1
+
+
+async def test_a_run_that_another_script_starts_is_pinned_and_among_its_starts(tmp_path: Path) -> None:
+    async with product(tmp_path) as one:
+        await one.desk.saved.save("- n = let 5\n- show n\n", by=BO, job="j", name="five")
+        run = await started(one, "- a = run five\n- show a\n")
+        await until(lambda: _ended(one, run))
+        (child,) = await runs_of(one, "five")
+        assert child.data["version"] == 1
+        await until(lambda: _over(one, "five"))
+        assert await starts(one, "five") == [("over", f"`{run}`, which runs it")]
+
+
+async def _over(one: Any, name: str) -> bool:
+    return (await starts(one, name))[-1][0] == "over"
