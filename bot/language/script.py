@@ -134,6 +134,14 @@ def check_plan(
     return _once([problem for check in CHECKS for problem in check(checking)], placed=False)
 
 
+def flight_of(plan: Plan, catalog: Catalog, world: World) -> tuple[Mapping[str, Any], list[Note]]:
+    """The pre-flight and the notes of a plan whose text is not before us, once its checks have passed."""
+    checking = _checking(plan, catalog, world, None, None)
+    for _ in typing.check(checking):
+        pass
+    return flight.preflight(checking), noting.notes(checking)
+
+
 def _checking(
     plan: Plan, catalog: Catalog, world: World, found: Read | None, given: Mapping[str, Any] | None
 ) -> Checking:

@@ -30,7 +30,7 @@ from bot.runtime.commit import Outcome, Site, accept, take, world_of
 from bot.runtime.committer import Committer
 from bot.runtime.inbox import Inbox
 from bot.runtime.saved import Saved
-from bot.runtime.starting import names_for
+from bot.runtime.starting import names_for, told_before
 from store import history, inbox, ops, outbox, people, runs, waits
 from store.dialect import Transaction
 
@@ -423,26 +423,12 @@ def is_open(row: OpRow) -> bool:
     return row.state in ("gated", "uncertain") or (row.state == "waiting" and row.op == "ask")
 
 
-TOLD = 20
-"""Writes and notes of a pre-flight that stay with the run."""
-
-
 def _told(tx: Transaction, seen: Examined) -> dict[str, Any]:
     """What whoever started a run was told before it did: the text as pasted (its key), the pre-flight, the notes."""
     source = seen.read.source.pasted
     key = digest(f"pasted {source}")
     runs.add_plan(tx, key, "", source, seen.read.surface)
-    flight = dict(seen.preflight)
-    latest = flight.get("latest_end")
-    return {
-        "pasted": key,
-        "preflight": {
-            **flight,
-            "writes": list(flight.get("writes", []))[:TOLD],
-            "latest_end": latest.isoformat() if latest else None,
-        },
-        "notes": [note.message for note in seen.notes][:TOLD],
-    }
+    return {"pasted": key, **told_before(seen.preflight, seen.notes)}
 
 
 def _asked(row: OpRow) -> set[str]:

@@ -16,6 +16,7 @@ from bot.domain.catalog import Catalog, World
 from bot.domain.errors import WaitonError
 from bot.domain.ids import digest
 from bot.domain.plan import Plan
+from bot.engine import triggers as rules
 from bot.language.check.triggers import SCRIPT_NAME, no_name, said
 from bot.language.problems import Problem
 from bot.language.script import Examined, check_plan, examine
@@ -191,7 +192,7 @@ class Saved:
                 script=name,
                 event=f"hand/{run_id}",
                 state="live",
-                key=name,
+                key=rules.key_of(plan, {}, self._conversation(tx, plan, world, job)),
                 job=job,
                 at=now,
                 run=run_id,
@@ -199,11 +200,17 @@ class Saved:
                 why=why,
             )
             return starting.begin(
-                tx, self.site, saved, plan, run=run_id, job=job, owner=by, at=now, given=inputs, data={}
+                tx, self.site, saved, plan, run=run_id, job=job, owner=by, at=now, given=inputs, data={}, world=world
             )
 
         await self.committer.write(write)
         return []
+
+    def _conversation(self, tx: Transaction, plan: Plan, world: World, job: str) -> str | None:
+        """The conversation that a run counts by: of a script that chats start, its job's."""
+        chats = any(t.command is not None or (t.event and rules.is_chat(t.event, world)) for t in plan.on)
+        kept = runs.get_job(tx, job) if chats else None
+        return kept["conversation"] if kept else None
 
     async def _examined(
         self, text: str | bytes, *, by: str, job: str | None, name: str | None, escaping: Any = "plain"

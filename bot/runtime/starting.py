@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from bot.domain.catalog import Catalog
+from bot.domain.catalog import Catalog, World
 from bot.domain.plan import Plan
 from bot.domain.record import RunRow
+from bot.language.problems import Note
 from bot.language.scope import analyse
+from bot.language.script import flight_of
 from bot.runtime import report
 from bot.runtime.commit import Outcome, Site, accept
 from store import history, runs
@@ -28,6 +30,23 @@ def names_for(tx: Transaction, catalog: Catalog, plan: Plan, job: str, given: Ma
     return {**held, **given}
 
 
+TOLD = 20
+"""Writes and notes of a pre-flight that stay with the run."""
+
+
+def told_before(preflight: Mapping[str, Any], notes: Sequence[Note]) -> dict[str, Any]:
+    """What a run keeps of what was told before it started, for its status."""
+    latest = preflight.get("latest_end")
+    return {
+        "preflight": {
+            **preflight,
+            "writes": list(preflight.get("writes", []))[:TOLD],
+            "latest_end": latest.isoformat() if latest else None,
+        },
+        "notes": [note.message for note in notes][:TOLD],
+    }
+
+
 def begin(
     tx: Transaction,
     site: Site,
@@ -40,10 +59,11 @@ def begin(
     at: datetime,
     given: Mapping[str, Any],
     data: Mapping[str, Any],
+    world: World | None = None,
     parent: str | None = None,
 ) -> Outcome:
     """Starts a run of one version of a saved script; it keeps that version to its end. `parent`: the run whose op
-    starts it, and that op's path."""
+    starts it, and that op's path. `world`: what its pre-flight is told from, where somebody will read that."""
     kept = runs.get_job(tx, job)
     row = RunRow(
         id=run,
@@ -58,6 +78,7 @@ def begin(
             "script": saved["name"],
             "version": saved["version"],
             **({"pasted": saved["source"]} if saved["source"] else {}),
+            **(told_before(*flight_of(plan, site.catalog, world)) if world is not None else {}),
             **data,
         },
     )

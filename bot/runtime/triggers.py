@@ -15,6 +15,7 @@ from bot.domain.changes import Delivery, Taken
 from bot.domain.facts import Edited
 from bot.domain.ids import digest
 from bot.domain.plan import Plan, Trigger
+from bot.domain.record import RunRow
 from bot.engine import triggers as rules
 from bot.engine import words
 from bot.language.check.preflight import writes
@@ -79,7 +80,7 @@ class Triggers:
         if wheres:
             names = {"event": event["event"], "now": now.isoformat(), "templates": dict(self._world(now).templates)}
             return [], {where: names for where in wheres}
-        ended = runs.get(tx, event["event"]["run"]) if stream.startswith("script:") else None
+        ended = self._ended(tx, event) if stream.startswith("script:") else None
         outcomes = self._after(tx, ended.id, now) if ended is not None else []
         if stream.startswith("script:") and (ended is None or ended.data.get("version") is None):
             return outcomes, {}
@@ -93,6 +94,11 @@ class Triggers:
             firing = Firing(script=script, ident=ident, trigger=trigger, given=given, chain=chain, event=event)
             outcomes += self._apart(tx, script, lambda firing=firing: self._fire(tx, firing, now))
         return outcomes, {}
+
+    def _ended(self, tx: Transaction, event: Mapping[str, Any]) -> RunRow | None:
+        """The run whose end this event is."""
+        body = event["event"]
+        return runs.get(tx, str(body.get("run"))) if isinstance(body, Mapping) else None
 
     def _after(self, tx: Transaction, run_id: str, now: datetime) -> list[Outcome]:
         """A run of a saved script has ended: what is queued behind it begins."""
@@ -130,7 +136,8 @@ class Triggers:
             following = next_firing(str(trigger.every), trigger.zone, self._world(now).workspace, now)
             if triggers.move(tx, script, n, at, following):
                 ident = f"every {trigger.every} {trigger.zone or ''}/{at.isoformat()}"
-                firing = Firing(script=script, ident=ident, trigger=trigger, due=at)
+                given = {trigger.as_: {"at": at.isoformat()}} if trigger.as_ else {}
+                firing = Firing(script=script, ident=ident, trigger=trigger, given=given, due=at)
                 outcomes += self._apart(tx, script, lambda firing=firing: self._fire(tx, firing, now))
         return outcomes
 
@@ -223,7 +230,7 @@ class Triggers:
         """Begins the run of a recorded start, of the version current now; or says why it does not start."""
         plan = self.site.index(tx, saved["plan"]).plan
         given = row["names"]
-        why, whom = self._against(tx, saved, plan, row, given, now)
+        why, whom, here = self._against(tx, saved, plan, row, given, now)
         _, told = scripts.stands(tx, saved["name"])
         if why is not None:
             triggers.settle(tx, row, "refused", run=None, version=saved["version"], why=why)
@@ -252,6 +259,7 @@ class Triggers:
             at=now,
             given=given,
             data=data,
+            world=here,
         )
         return [outcome]
 
@@ -263,25 +271,30 @@ class Triggers:
         row: Mapping[str, Any],
         given: Mapping[str, Any],
         now: datetime,
-    ) -> tuple[str | None, str]:
-        """Why a firing does not start its run, and whose matter that is: `saver` or `admins`."""
+    ) -> tuple[str | None, str, World]:
+        """Why a firing does not start its run, whose matter that is (`saver` or `admins`), and the world that its run
+        would see."""
         world, owner = self._world(now), saved["owner"]
         if world.policy.paste != "everyone" and world.person(owner) is None:
-            return f"its saver {owner} is not here any more", "admins"
+            return f"its saver {owner} is not here any more", "admins", world
         if not policy.may_paste(world, owner):
-            return f"its saver {world.name_of(owner)} may not start scripts any more", "admins"
+            return f"its saver {world.name_of(owner)} may not start scripts any more", "admins", world
         if not policy.reads_job(tx, row["job"], owner):
-            return f"its saver {world.name_of(owner)} cannot read the job it would run in", "admins"
+            return f"its saver {world.name_of(owner)} cannot read the job it would run in", "admins", world
         if row["chain"] >= rules.CHAIN:
-            return f"{rules.CHAIN} scripts have started each other in a row, so this one was not started", "saver"
+            return (
+                f"{rules.CHAIN} scripts have started each other in a row, so this one was not started",
+                "saver",
+                world,
+            )
         missing = [f"`{i.name}`" for i in plan.inputs or () if not i.has_default and i.name not in given]
         if missing:
-            return f"nothing gives its input {words.either(missing)}", "saver"
+            return f"nothing gives its input {words.either(missing)}", "saver", world
         held = {h["name"]: h["type"] for h in history.held(tx, row["job"])}
         kept = runs.get_job(tx, row["job"])
         here = directory.for_job(world, owner, held, kept["customer"] if kept else None)
         problems = check_plan(plan, self.site.catalog, here)
-        return (problems[0].message, "saver") if problems else (None, "saver")
+        return (problems[0].message if problems else None), "saver", here
 
     def _tell(self, tx: Transaction, saved: Mapping[str, Any], ident: str, why: str, whom: str, now: datetime) -> None:
         """A notice that a script did not start, to its saver; where they cannot do anything about it, to the admins."""

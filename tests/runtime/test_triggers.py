@@ -178,7 +178,7 @@ async def _all_ended(one: Any) -> bool:
 async def test_a_cron_line_fires_at_its_moment_and_again(tmp_path: Path) -> None:
     clock = SetClock(START)  # Mon 2 Mar 2026, 08:00 UTC
     async with product(tmp_path, clock=clock) as one:
-        await save(one, script("daily", "{every: '0 9 * * mon-fri', zone: Europe/Berlin}"))
+        await save(one, script("daily", "{every: '0 9 * * mon-fri', zone: Europe/Berlin, as: due}", "- show due"))
         await one.sweep()
         assert await runs_of(one, "daily") == [], "09:00 in Berlin is now: it comes again tomorrow"
         clock.move(hours=23, minutes=59)
@@ -188,6 +188,8 @@ async def test_a_cron_line_fires_at_its_moment_and_again(tmp_path: Path) -> None
         assert await one.sweep() == START + timedelta(days=2)
         (run,) = await runs_of(one, "daily")
         assert (run.owner, run.job, run.data["due"]) == (BO, "j", "2026-03-03T08:00:00+00:00")
+        assert (await one.desk.show(run.id))["result"] == {"at": "2026-03-03T08:00:00+00:00"}
+        assert run.data["preflight"]["ops"] == 1, "its status says what it may do, as that of a pasted one"
         await one.sweep()
         assert len(await runs_of(one, "daily")) == 1
 

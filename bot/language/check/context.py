@@ -226,6 +226,8 @@ class Checking:
 
     def trigger_type(self, trigger: Trigger) -> types.Type:
         """What a trigger binds: its event, with what came around it."""
+        if trigger.every is not None:
+            return types.Record((("at", types.TEXT),))
         if trigger.command is not None:
             found: types.Type = CHAT
         else:
