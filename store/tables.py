@@ -365,17 +365,17 @@ told; until it starts again nobody is told the same."""
 
 trigger = _table(
     "trigger",
+    _text("stream", null=False),
     _text("script", null=False),
     _int("n", default=None),
-    _text("stream"),
     _text("body", null=False),
     _at("due"),
-    Index("ix_trigger_stream", "ws", "stream"),
-    key=("script", "n"),
+    Index("ix_trigger_script", "ws", "script"),
+    key=("stream", "script", "n"),
 )
 """What starts a saved script; none while it is paused. `stream`: what an event is looked up by, `command:WORD` for a
-command; `due`: when a cron line comes next. `body`: the entry of `on`, JSON."""
-Index("ix_trigger_due", trigger.c.due, sqlite_where=text("due is not null"))
+command, nothing for a cron line; `due`: when a cron line comes next. `body`: the entry of `on`, JSON."""
+Index("ix_trigger_due", trigger.c.ws, trigger.c.due, sqlite_where=text("due is not null"))
 
 start = _table(
     "start",
@@ -397,7 +397,14 @@ start = _table(
 """Every start of a saved script, by the event that it answers: the same event starts it once. `state`: `live` while the
 run goes on, `over`, `queued` behind another of its `key`, `skipped`, `refused` with its `why`. `names`: what the event
 binds, JSON. `chain`: how many scripts started each other up to here."""
-Index("ix_start_open", start.c.ws, start.c.script, start.c.key, sqlite_where=text("state in ('live','queued')"))
+Index(
+    "ix_start_open",
+    start.c.ws,
+    start.c.script,
+    start.c.key,
+    start.c.at,
+    sqlite_where=text("state in ('live','queued')"),
+)
 
 login = Table(
     "login",

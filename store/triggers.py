@@ -20,10 +20,10 @@ _OF = Statement(
     .where(trigger.c.ws == b("ws"), trigger.c.script == b("script"))
     .order_by(trigger.c.n)
 )
+_BY_STREAM = sa.select(trigger.c.script, trigger.c.n, trigger.c.body).where(trigger.c.ws == b("ws"))
 _ARMED = Statement(
-    sa.select(trigger.c.script, trigger.c.body)
-    .where(trigger.c.ws == b("ws"), sa.or_(trigger.c.stream == b("a"), trigger.c.stream == b("z")))
-    .order_by(trigger.c.script, trigger.c.n)
+    # Two equalities and no `or`: each is a look-up of its own by the key.
+    _BY_STREAM.where(trigger.c.stream == b("a")).union_all(_BY_STREAM.where(trigger.c.stream == b("z")))
 )
 _DUE = Statement(
     sa.select(trigger.c.script, trigger.c.n, trigger.c.body, trigger.c.due)
@@ -31,7 +31,7 @@ _DUE = Statement(
     .order_by(trigger.c.due, trigger.c.script, trigger.c.n)
     .limit(b("most"))
 )
-_NEXT = Statement(sa.select(sa.func.min(trigger.c.due)).where(trigger.c.due.is_not(None)))
+_NEXT = Statement(sa.select(sa.func.min(trigger.c.due)).where(trigger.c.ws == b("ws"), trigger.c.due.is_not(None)))
 _MOVE = Statement(
     sa.update(trigger)
     .where(trigger.c.ws == b("ws"), trigger.c.script == b("script_"), trigger.c.n == b("n_"), trigger.c.due == b("was"))
@@ -101,7 +101,7 @@ def arm(tx: Transaction, script: str, entries: Sequence[tuple[Mapping[str, Any],
                 "ws": tx.ws,
                 "script": script,
                 "n": n,
-                "stream": stream,
+                "stream": stream or "",
                 "body": json.dumps(dict(body), ensure_ascii=False),
                 "due": micros(due),
             },
@@ -115,7 +115,8 @@ def of_script(tx: Transaction, script: str) -> list[tuple[dict[str, Any], dateti
 
 def armed(tx: Transaction, stream: str, command: str | None) -> list[tuple[str, dict[str, Any]]]:
     """(script, entry of `on`) of everything that an event of this stream, or with this command, could start."""
-    return [(g[0], json.loads(g[1])) for g in _ARMED.all(tx, {"ws": tx.ws, "a": stream, "z": command})]
+    found = _ARMED.all(tx, {"ws": tx.ws, "a": stream, "z": command})
+    return [(g[0], json.loads(g[2])) for g in sorted(found, key=lambda g: (g[0], g[1]))]
 
 
 def due(tx: Transaction, now: datetime, most: int = 100) -> list[tuple[str, int, dict[str, Any], datetime]]:
@@ -125,7 +126,7 @@ def due(tx: Transaction, now: datetime, most: int = 100) -> list[tuple[str, int,
 
 
 def next_due(tx: Transaction) -> datetime | None:
-    got = _NEXT.one(tx)
+    got = _NEXT.one(tx, {"ws": tx.ws})
     return instant(got[0]) if got else None
 
 

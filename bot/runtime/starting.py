@@ -43,7 +43,7 @@ def told_before(preflight: Mapping[str, Any], notes: Sequence[Note]) -> dict[str
             "writes": list(preflight.get("writes", []))[:TOLD],
             "latest_end": latest.isoformat() if latest else None,
         },
-        "notes": [note.message for note in notes][:TOLD],
+        "notes": [note.message for note in notes if note.code != "input-ungiven"][:TOLD],
     }
 
 

@@ -74,6 +74,8 @@ class Triggers:
         stream = event["stream"]
         command = rules.command_in(stream, event["event"])
         rows = triggers.armed(tx, stream, f"command:{command[0]}" if command else None)
+        if not rows and not stream.startswith("script:"):
+            return [], {}
         now = self.clock.now()
         found = [(script, _trigger(body)) for script, body in rows]
         wheres = {t.where for _, t in found if t.where is not None and t.where not in passes}

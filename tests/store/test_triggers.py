@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from bot.domain.record import RunRow
 from store import runs, scripts, triggers
-from store.transaction import Database
+from store.dialect import Statement, Transaction
+from store.transaction import Database, upgrade
 
 NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)
@@ -93,3 +95,20 @@ def test_versions_are_listed_and_the_current_one_of_each_name(db: Database) -> N
     assert [v["plan"] for v in db.read(scripts.versions, "b")] == ["p2", "p1"]
     old = db.read(scripts.get, "b", 1)
     assert old is not None and old["plan"] == "p1" and db.read(scripts.get, "b", 3) is None
+
+
+def test_what_is_looked_up_at_every_event_and_every_sweep_is_found_by_an_index(tmp_path: Path) -> None:
+    upgrade(f"sqlite:///{tmp_path}/rows.db")
+    db = Database(f"sqlite:///{tmp_path}/rows.db")
+
+    def steps(tx: Transaction, statement: Statement, given: dict[str, object]) -> str:
+        tx.cursor.execute(f"explain query plan {statement.text(tx)}", {"ws": tx.ws, **given})
+        return " ".join(str(step[3]) for step in tx.cursor.fetchall())
+
+    assert db.read(steps, triggers._ARMED, {"a": "s", "z": None}).count("PRIMARY KEY (ws=? AND stream=?)") == 2
+    assert "INDEX ix_trigger_due (ws=? AND due<?)" in db.read(steps, triggers._DUE, {"now": 1, "most": 5})
+    assert "INDEX ix_trigger_due" in db.read(steps, triggers._NEXT, {})
+    assert "INDEX ix_start_open (ws=? AND script=? AND key=?)" in db.read(
+        steps, triggers._OPEN, {"script": "a", "key": "k"}
+    )
+    db.close()

@@ -227,4 +227,4 @@ async def test_a_checked_script_says_what_starts_it_and_when(site: Site):
         {"on": "`0 9 * * mon-fri` (Europe/Berlin)", "next": "2026-03-03T09:00:00+01:00"},
         {"on": "`/book` in a conversation", "next": None},
     ]
-    assert any("gives no `who`" in note for note in got["notes"])
+    assert any("nothing gives `who`" in note for note in got["notes"])

@@ -39,7 +39,7 @@ def _ungiven(c: Checking) -> Iterator[Note]:
     for given in c.plan.inputs or ():
         lacking = [trigger for trigger in c.plan.on if trigger.as_ != given.name]
         if lacking and not given.has_default:
-            what = f"{said(lacking[0])} gives no `{given.name}`, which has no default, so only people can start it"
+            what = f"nothing gives `{given.name}`, which has no default, where {said(lacking[0])} starts it: people can"
             yield _note(c.literal(given.name), "input-ungiven", what)
 
 

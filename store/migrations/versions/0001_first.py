@@ -469,7 +469,7 @@ def upgrade() -> None:
         batch_op.create_index("ix_start_at", ["ws", "script", "at"], unique=False)
         batch_op.create_index(
             "ix_start_open",
-            ["ws", "script", "key"],
+            ["ws", "script", "key", "at"],
             unique=False,
             sqlite_where=sa.text("state in ('live','queued')"),
             postgresql_where=sa.text("state in ('live','queued')"),
@@ -479,23 +479,23 @@ def upgrade() -> None:
     op.create_table(
         "trigger",
         sa.Column("ws", sa.Integer(), nullable=False),
+        sa.Column("stream", sa.Text(), nullable=False),
         sa.Column("script", sa.Text(), nullable=False),
         sa.Column("n", sa.BigInteger(), nullable=False),
-        sa.Column("stream", sa.Text(), nullable=True),
         sa.Column("body", sa.Text(), nullable=False),
         sa.Column("due", sa.BigInteger(), nullable=True),
-        sa.PrimaryKeyConstraint("ws", "script", "n", name=op.f("pk_trigger")),
+        sa.PrimaryKeyConstraint("ws", "stream", "script", "n", name=op.f("pk_trigger")),
         sqlite_with_rowid=False,
     )
     with op.batch_alter_table("trigger", schema=None) as batch_op:
         batch_op.create_index(
             "ix_trigger_due",
-            ["due"],
+            ["ws", "due"],
             unique=False,
             sqlite_where=sa.text("due is not null"),
             postgresql_where=sa.text("due is not null"),
         )
-        batch_op.create_index("ix_trigger_stream", ["ws", "stream"], unique=False)
+        batch_op.create_index("ix_trigger_script", ["ws", "script"], unique=False)
 
     op.create_table(
         "wait",
@@ -522,7 +522,7 @@ def downgrade() -> None:
 
     op.drop_table("wait")
     with op.batch_alter_table("trigger", schema=None) as batch_op:
-        batch_op.drop_index("ix_trigger_stream")
+        batch_op.drop_index("ix_trigger_script")
         batch_op.drop_index(
             "ix_trigger_due", sqlite_where=sa.text("due is not null"), postgresql_where=sa.text("due is not null")
         )
