@@ -139,12 +139,12 @@ def check(file: str, as_json: bool) -> None:
     """Says every problem of a script, or its pre-flight card. Nothing starts. FILE may be - for standard input."""
     from bot.language.script import examine
     from bot.offline import surroundings
-    from bot.rehearse.lines import preflight_card, timed
+    from bot.rehearse.lines import flight_of, preflight_card
 
     catalog, world = surroundings()
     seen = examine(_text(file), catalog, world, starting=False)
     if as_json:
-        right = {"preflight": timed(dict(seen.preflight), world), "notes": [note.message for note in seen.notes]}
+        right = {"preflight": flight_of(seen, world), "notes": [note.message for note in seen.notes]}
         _print({"refused": seen.reports()} if seen.refused else right)
     elif seen.refused:
         print(seen.rendered(), file=sys.stderr)
@@ -216,13 +216,17 @@ def run(file: str, given: tuple[str, ...], as_: str | None, detach: bool) -> Non
     """Runs a script here: asks put to you are asked at the prompt. Ctrl-C leaves it waiting."""
     from bot.terminal import run_here
 
+    _go(run_here(_text(file), _inputs(given), as_, detach=detach))
+
+
+def _inputs(given: tuple[str, ...]) -> dict[str, Any]:
     inputs: dict[str, Any] = {}
     for pair in given:
         name, equals, value = pair.partition("=")
         if not equals:
             raise WaitonError(f"`--input {pair}` is no name=value")
         inputs[name] = _value(value)
-    _go(run_here(_text(file), inputs, as_, detach=detach))
+    return inputs
 
 
 @app.command()
@@ -237,16 +241,30 @@ def resume(run_id: str, as_: str | None) -> None:
 
 # --- what is there --------------------------------------------------------------------------------------------------
 @app.command()
-@click.argument("verb", required=False, type=click.Choice(["cancel", "pause", "resume", "retry"]))
+@click.argument("verb", required=False, type=click.Choice(["cancel", "pause", "resume", "retry", "save"]))
 @click.argument("run_id", metavar="[RUN]", required=False)
+@click.option("--name", help="What `runs save RUN` saves the run's script under.")
 @click.option("--state", type=click.Choice(["waiting", "paused", "done", "failed", "cancelled"]))
 @acting
 @click.option("--why", help="The reason, for the record.")
 @as_json
 def runs(
-    verb: str | None, run_id: str | None, state: str | None, as_: str | None, why: str | None, as_json: bool
+    verb: str | None,
+    run_id: str | None,
+    name: str | None,
+    state: str | None,
+    as_: str | None,
+    why: str | None,
+    as_json: bool,
 ) -> None:
-    """Lists runs, the newest first; `runs cancel RUN` and the like act on one."""
+    """Lists runs, the newest first; `runs cancel RUN` and the like act on one, `runs save RUN --name NAME` saves its
+    script."""
+    if verb == "save":
+        if run_id is None or not name:
+            raise WaitonError("write `waiton runs save RUN --name NAME`")
+        from bot.scripts import save_run
+
+        _go(save_run(run_id, name, as_))
     if verb is not None:
         if run_id is None:
             raise WaitonError(f"write `waiton runs {verb} RUN`")
@@ -277,13 +295,94 @@ def events(stream: str | None, as_json: bool) -> None:
     _go(list_events(stream, as_json))
 
 
-@app.command()
+@app.group(invoke_without_command=True)
+@click.pass_context
+@click.option("--search", default="", metavar="WORDS", help="Only those with these words.")
 @as_json
-def scripts(as_json: bool) -> None:
-    """The saved scripts."""
-    from bot.listings import list_scripts
+def scripts(context: click.Context, search: str, as_json: bool) -> None:
+    """Lists the saved scripts: what starts each, when next, its last run; sub-verbs act on one."""
+    if context.invoked_subcommand is None:
+        from bot.scripts import list_scripts
 
-    _go(list_scripts(as_json))
+        _go(list_scripts(search, as_json))
+
+
+@scripts.command("save")
+@click.argument("file")
+@click.option("--name", help="What it is saved under, whatever it says itself.")
+@click.option("--job", metavar="JOB", help="Where it runs when no conversation starts it (default: this terminal's).")
+@acting
+def save_script(file: str, name: str | None, job: str | None, as_: str | None) -> None:
+    """Saves a script as the next version of its name, and arms what starts it. FILE may be - for standard input."""
+    from bot.scripts import save
+
+    _go(save(_text(file), name, job, as_))
+
+
+@scripts.command("show")
+@click.argument("name")
+@click.option("--version", type=click.IntRange(min=1))
+@click.option("--as", "as_", type=click.Choice(["markdown", "json"]), help="Only the script, on this surface.")
+def show_script(name: str, version: int | None, as_: str | None) -> None:
+    """How a saved script stands, and its text as it was saved."""
+    from bot.scripts import show as shown
+
+    _go(shown(name, version, as_))
+
+
+@scripts.command("diff")
+@click.argument("name")
+@click.argument("old", metavar="[A]", required=False, type=click.IntRange(min=1))
+@click.argument("new", metavar="[B]", required=False, type=click.IntRange(min=1))
+def diff_script(name: str, old: int | None, new: int | None) -> None:
+    """What changed between versions A and B; without them, what the current version changed."""
+    from bot.scripts import diff
+
+    _go(diff(name, old, new))
+
+
+@scripts.command("rollback")
+@click.argument("name")
+@click.argument("version", type=click.IntRange(min=1))
+@acting
+def rollback_script(name: str, version: int, as_: str | None) -> None:
+    """Saves an old version again, as the next one."""
+    from bot.scripts import rollback
+
+    _go(rollback(name, version, as_))
+
+
+@scripts.command("pause")
+@click.argument("name")
+@acting
+def pause_script(name: str, as_: str | None) -> None:
+    """Disarms what starts a script; people still can."""
+    from bot.scripts import pause
+
+    _go(pause(name, True, as_))
+
+
+@scripts.command("resume")
+@click.argument("name")
+@acting
+def resume_script(name: str, as_: str | None) -> None:
+    """Arms again what starts a script; what was missed meanwhile is not made up for."""
+    from bot.scripts import pause
+
+    _go(pause(name, False, as_))
+
+
+@scripts.command("run")
+@click.argument("name")
+@click.option("--input", "given", multiple=True, metavar="NAME=VALUE", help="An input of the script.")
+@click.option("--job", metavar="JOB", help="The job it runs in (default: this terminal's).")
+@acting
+@click.option("--detach", is_flag=True, help="Hand it to the server and return.")
+def run_script(name: str, given: tuple[str, ...], job: str | None, as_: str | None, detach: bool) -> None:
+    """Starts the current version of a saved script here."""
+    from bot.scripts import run as run_saved
+
+    _go(run_saved(name, _inputs(given), job, as_, detach=detach))
 
 
 @app.command()

@@ -16,14 +16,14 @@ from bot.engine import words
 from bot.exits import FINE, SURROUNDINGS
 from bot.terminal import acting, product, short
 from bot.wiring import Product
-from store import history, inbox, outbox, runs, scripts
+from store import history, inbox, outbox, runs
 from store.dialect import Transaction
 
 MOST = 1000
 """Rows of a list."""
 
 
-def _told(found: list[dict[str, Any]], as_json: bool, line: Callable[[dict[str, Any]], str], none: str) -> int:
+def told(found: list[dict[str, Any]], as_json: bool, line: Callable[[dict[str, Any]], str], none: str) -> int:
     """A list as JSON, or a line each; what to do where there is nothing."""
     if as_json:
         print(json.dumps(found, ensure_ascii=False, indent=1))
@@ -54,14 +54,20 @@ async def list_runs(state: str | None, as_json: bool) -> int:
     async with product() as one:
         found = [await one.desk.show_short(run) for run in await one.desk.find_runs(state=state)]
         when = _When(one, await one.desk.world())
-        return _told(
+        return told(
             found,
             as_json,
             lambda r: (
-                f"{r['id']}  {when(r['created']):>12}  {r['state']:<9} {r['owner']}  {r['line'] or r['error'] or ''}"
+                f"{r['id']}  {when(r['created']):>12}  {r['state']:<9} {r['owner']}  {_of_script(r)}"
+                f"{r['line'] or r['error'] or ''}"
             ),
             "no runs yet; `waiton run FILE` starts one",
         )
+
+
+def _of_script(run: dict[str, Any]) -> str:
+    """Which saved script a run is of, and which version of it."""
+    return f"{run['script']} version {run['version']}  " if run["version"] is not None else ""
 
 
 async def list_jobs(as_json: bool) -> int:
@@ -83,7 +89,7 @@ async def list_jobs(as_json: bool) -> int:
 
         found = await one.committer.read(read)
         when = _When(one, await one.desk.world())
-        return _told(
+        return told(
             found,
             as_json,
             lambda j: f"{j['id']:<24} {when(j['created']):>12}  {j['runs']:>4} runs  {j['title']}",
@@ -106,31 +112,11 @@ async def list_events(stream: str | None, as_json: bool) -> int:
             for e in rows
         ]
         when = _When(one, await one.desk.world())
-        return _told(
+        return told(
             found,
             as_json,
             lambda e: f"{when(e['at']):>12}  {e['stream']:<24} {e['from'] or ''}  {short(e['event'])}",
             "no events yet; POST /hooks/STREAM sends one",
-        )
-
-
-async def list_scripts(as_json: bool) -> int:
-    async with product() as one:
-
-        def read(tx: Transaction) -> list[dict[str, Any]]:
-            kept = [scripts.get(tx, name) for name, _ in scripts.names(tx)]
-            return [
-                {"name": s["name"], "version": s["version"], "owner": s["owner"], "saved": _at(s["created"])}
-                for s in kept
-                if s is not None
-            ]
-
-        found = await one.committer.read(read)
-        return _told(
-            found,
-            as_json,
-            lambda s: f"{s['name']:<24} version {s['version']:<4} saved by {s['owner']}",
-            "no saved scripts; a script with `on` and a `name` is saved when it is run",
         )
 
 
@@ -146,14 +132,14 @@ async def list_people(as_json: bool) -> int:
             }
             for p in world.people
         ]
-        return _told(found, as_json, lambda p: f"{p['email']:<28} {p['name']:<16} {', '.join(p['roles'])}", "nobody")
+        return told(found, as_json, lambda p: f"{p['email']:<28} {p['name']:<16} {', '.join(p['roles'])}", "nobody")
 
 
 async def list_roles(as_json: bool) -> int:
     async with product() as one:
         world = await one.desk.world()
         found = [{"name": name, "members": list(members)} for name, members in sorted(world.roles.items())]
-        return _told(
+        return told(
             found,
             as_json,
             lambda r: f"{r['name']:<20} {', '.join(r['members'])}",
@@ -196,7 +182,7 @@ def _cards(rows: Iterable[dict[str, Any]], as_json: bool, when: _When, none: str
         buttons = "".join(f"  [{label}]" for label in card["choices"] or [])
         return f"{card['run']}  {card['op']:<8} since {when(card['since'])}: {said}{buttons}"
 
-    return _told(found, as_json, line, none)
+    return told(found, as_json, line, none)
 
 
 # --- the record -----------------------------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ async def run_here(script: bytes, inputs: dict[str, Any], as_: str | None, *, de
         if detach:
             print(started.run)
             return FINE
-        return await _work(one, started.run, me)
+        return await work_here(one, started.run, me)
 
 
 async def resume_here(run_id: str, as_: str | None) -> int:
@@ -104,10 +104,11 @@ async def resume_here(run_id: str, as_: str | None) -> int:
         me = await acting(one.desk, as_)
         if await one.committer.read(runs.get, run_id) is None:
             raise WaitonError(f"there is no run `{run_id}`; `waiton runs` lists them")
-        return await _work(one, run_id, me)
+        return await work_here(one, run_id, me)
 
 
-async def _work(one: Product, run_id: str, me: str) -> int:
+async def work_here(one: Product, run_id: str, me: str) -> int:
+    """Works on a run at this terminal until it ends or is left waiting."""
     await one.hold_run(run_id)
     screen = _Screen(one, run_id, me)
     lines = _stdin()

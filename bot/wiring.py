@@ -29,8 +29,9 @@ from bot.runtime.performer import Performer
 from bot.runtime.sandbox import Sandbox
 from bot.runtime.toolbox import configured_tools
 from bot.runtime.tools import Tools
+from bot.runtime.triggers import Triggers
 from bot.runtime.waker import Waker
-from store import leases, people, runs, waits
+from store import leases, people, runs, triggers, waits
 from store.dialect import Transaction
 from store.transaction import Database, upgrade
 
@@ -84,10 +85,14 @@ class Product:
             "" if guest else None,
         )
         self.site.begins = self.performer.begins
-        self.inbox = Inbox(self.committer, self.clock, self.sandbox)
+        self.triggers = Triggers(self.committer, self.clock)
+        self.inbox = Inbox(self.committer, self.clock, self.sandbox, self.triggers)
         self.outbox = Outbox(self.committer, self.clock, {}, self._route)
         self.waker = Waker(self.clock, self.sweep)
         self.desk = Desk(self.committer, self.catalog, settings, self.clock, self.inbox, self.listeners)
+        self.desk.saved.changed = self.scripts_changed
+        self._unrouted = False
+        self._routing: asyncio.Task[None] | None = None
         self._following: set[Any] = set()
         self._beat: asyncio.Task[None] | None = None
 
@@ -107,6 +112,7 @@ class Product:
         """This process works on one run, alone."""
         now = self.clock.now()
         self.performer.only = run_id
+        self.performer.below = set(await self.committer.read(_started_by, run_id))
         await self.committer.write(lambda tx: leases.take(tx, run_lease(run_id), self.holder, now, now + LASTS))
         await self.performer.look()
 
@@ -137,10 +143,13 @@ class Product:
         await self.inbox.route_all()
         await self.performer.look()
         self.outbox.wake()
-        due = await self.committer.read(waits.next_due)
-        if due is not None:
-            self.waker.due(due)
+        self.people_changed()
+        await self._look_at_clock()
         self.listeners.tell("*", "*")
+
+    async def _look_at_clock(self) -> None:
+        if (due := await self.committer.read(_next_due)) is not None:
+            self.waker.due(due)
 
     async def stop(self) -> None:
         """Stops intake, ends what is at work, commits what was handed in, closes."""
@@ -160,16 +169,24 @@ class Product:
     async def sweep(self) -> datetime | None:
         """Applies what is due, in due order, events that came before first; gives when the next row is due."""
         await self.inbox.route_all()
+        await self.triggers.sweep()
         while True:
             now = self.clock.now()
             due = await self.committer.read(waits.due, now, DUE_AT_ONCE)
             if not due:
-                return await self.committer.read(waits.next_due)
+                return await self.committer.read(_next_due)
             await self.committer.write(lambda tx, due=due, now=now: _overdue(tx, self.site, due, now))
 
     def people_changed(self) -> None:
         """People, roles or saved scripts have changed: the next fact sees them."""
         self._world.forget()
+
+    def scripts_changed(self) -> None:
+        """A saved script is new, another, paused or resumed: checks know it, and the clock its next firing."""
+        self.people_changed()
+        self._keep(asyncio.create_task(self._look_at_clock()))
+        if self.guest:
+            self._keep(asyncio.create_task(self._nudge()))
 
     def _committed(self, outcomes: list[Outcome]) -> None:
         sends = False
@@ -183,6 +200,8 @@ class Product:
                         self.waker.due(timer.due)
                 if step.more:
                     self._keep(asyncio.create_task(self._go_on(run_id)))
+            if outcome.hears():
+                self._route_soon()
             self._tell(outcome)
             for orphan in outcome.orphans:
                 self._keep(asyncio.create_task(self._cancel(orphan)))
@@ -190,6 +209,21 @@ class Product:
             self.outbox.wake()
         if self.guest:
             self._keep(asyncio.create_task(self._nudge()))
+
+    def _route_soon(self) -> None:
+        """What a run has put into the inbox itself is routed at once, by one task however many there are."""
+        self._unrouted = True
+        if self._routing is None or self._routing.done():
+            self._routing = asyncio.create_task(self._route_all())
+            self._keep(self._routing)
+
+    async def _route_all(self) -> None:
+        while self._unrouted:
+            self._unrouted = False
+            try:
+                await self.inbox.route_all()
+            except Exception as fault:  # it stays in the inbox: the next sweep routes it
+                log.warning("events could not be routed, trying again", fault=str(fault))
 
     def _tell(self, outcome: Outcome) -> None:
         self.listeners.tell(outcome.job, outcome.run)
@@ -252,6 +286,19 @@ class _World:
     def forget(self) -> None:
         with self._lock:
             self._kept = None
+
+
+def _started_by(tx: Transaction, run_id: str) -> list[str]:
+    """The runs that a run has started, and those that they have, as far as they have not ended."""
+    found: list[str] = []
+    for child in runs.children_below(tx, run_id, ""):
+        found += [child, *_started_by(tx, child)]
+    return found
+
+
+def _next_due(tx: Transaction) -> datetime | None:
+    """When the clock must wake: the next timer of a run, or the next firing of a cron line."""
+    return min((at for at in (waits.next_due(tx), triggers.next_due(tx)) if at is not None), default=None)
 
 
 def _overdue(tx: Transaction, site: Site, due: list[tuple[str, str, str, datetime]], now: datetime) -> list[Outcome]:

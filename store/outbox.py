@@ -42,7 +42,7 @@ _FIELDS = (
     "error",
     "done",
 )
-_DELIVERIES = sa.select(*(delivery.c[n] for n in _FIELDS), run.c.id).join(run, run.c.seq == delivery.c.run)
+_DELIVERIES = sa.select(*(delivery.c[n] for n in _FIELDS), run.c.id).outerjoin(run, run.c.seq == delivery.c.run)
 _IS_CARD = delivery.c.kind.in_([sa.literal_column(f"'{kind}'") for kind in CARDS])
 _QUEUED = Statement(
     _DELIVERIES.where(delivery.c.state.in_([sa.literal_column("'queued'"), sa.literal_column("'sent'")]))
@@ -333,6 +333,7 @@ def _stored(tx: Transaction, number: int, row: Delivery) -> dict[str, Any]:
 
 def _delivery(tx: Transaction, g: tuple[Any, ...]) -> dict[str, Any]:
     row: dict[str, Any] = dict(zip((*_FIELDS, "run"), g, strict=True))
+    row["run"] = row["run"] or ""  # said outside any run
     row["card"] = json.loads(values.unshared(tx, row["card"]))
     row["at"] = instant(row["at"])
     row["done"] = instant(row["done"]) or (row["at"] if row["state"] == "delivered" else None)

@@ -78,6 +78,7 @@ job = _table(
     _text("customer"),
     _at("created"),
     _int("private"),
+    Index("ix_job_conversation", "ws", "conversation"),
     key=("id",),
 )
 """A conversation in which scripts run. `customer`: JSON. `private`: only its members read it."""
@@ -371,21 +372,61 @@ script = _table(
     _text("name", null=False),
     _int("version", default=None),
     _text("plan", null=False),
+    _text("source"),
+    _text("head", null=False),
     _text("owner", null=False),
     _text("job"),
     _at("created", null=False),
     key=("name", "version"),
 )
-"""Saved scripts; the highest version is the current one."""
+"""Saved scripts; the highest version is the current one. `source`: the key of the text as pasted, in `plan`. `head`:
+what other scripts are checked against, JSON: `inputs` as declared, null for a bare one, and `calls`."""
+
+standing = _table("standing", _text("script", null=False), _int("paused"), _text("told"), key=("script",))
+"""How a saved script stands: `paused`, nothing starts it but people; `told`, why it did not start, as somebody was
+told; until it starts again nobody is told the same."""
 
 trigger = _table(
     "trigger",
+    _text("stream", null=False),
     _text("script", null=False),
     _int("n", default=None),
-    _text("kind", null=False),
     _text("body", null=False),
     _at("due"),
-    key=("script", "n"),
+    Index("ix_trigger_script", "ws", "script"),
+    key=("stream", "script", "n"),
+)
+"""What starts a saved script; none while it is paused. `stream`: what an event is looked up by, `command:WORD` for a
+command, nothing for a cron line; `due`: when a cron line comes next. `body`: the entry of `on`, JSON."""
+Index("ix_trigger_due", trigger.c.ws, trigger.c.due, sqlite_where=text("due is not null"))
+
+start = _table(
+    "start",
+    _text("script", null=False),
+    _text("event", null=False),
+    _text("state", null=False),
+    _text("key"),
+    _text("job"),
+    _text("run"),
+    _int("version"),
+    _int("chain"),
+    _text("names"),
+    _text("why"),
+    _at("at", null=False),
+    Index("ix_start_run", "ws", "run"),
+    Index("ix_start_at", "ws", "script", "at"),
+    key=("script", "event"),
+)
+"""Every start of a saved script, by the event that it answers: the same event starts it once. `state`: `live` while the
+run goes on, `over`, `queued` behind another of its `key`, `skipped`, `refused` with its `why`. `names`: what the event
+binds, JSON. `chain`: how many scripts started each other up to here."""
+Index(
+    "ix_start_open",
+    start.c.ws,
+    start.c.script,
+    start.c.key,
+    start.c.at,
+    sqlite_where=text("state in ('live','queued')"),
 )
 
 login = Table(

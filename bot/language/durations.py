@@ -182,11 +182,11 @@ def _read_moment(text: str, now: datetime, workspace: Workspace, *, end_of_day: 
     here = now.astimezone(zone(workspace))
     if found := _DATE.match(stripped):
         day = _date(found[0])
-        return _local(day + timedelta(days=1) if end_of_day else day, time(0), workspace)
+        return local(day + timedelta(days=1) if end_of_day else day, time(0), workspace)
     if found := _CLOCK.match(stripped):
         at = _time(stripped)
-        today = _local(here.date(), at, workspace)
-        return today if today > now else _local(here.date() + timedelta(days=1), at, workspace)
+        today = local(here.date(), at, workspace)
+        return today if today > now else local(here.date() + timedelta(days=1), at, workspace)
     words = stripped.split()
     if words and len(words) < 3 and (day := _named_day(words[0], here.date())) is not None:
         return _named(words, day, here, now, workspace, end_of_day=end_of_day)
@@ -203,8 +203,8 @@ def _named(
 
     def on(that: date) -> datetime:
         if len(words) == 2:
-            return _local(that, _time(words[1]), workspace)
-        return _local(that + timedelta(days=1) if end_of_day else that, time(0), workspace)
+            return local(that, _time(words[1]), workspace)
+        return local(that + timedelta(days=1) if end_of_day else that, time(0), workspace)
 
     due = on(day)
     return on(day + timedelta(days=7)) if weekly and due <= now else due
@@ -240,8 +240,8 @@ def _anchored(found: re.Match[str], now: datetime, workspace: Workspace, *, end_
     if offset.working_days:
         day = _working_day(day, way * offset.working_days, _week(workspace.working_hours, workspace.holidays))
     if at is not None:
-        return _local(day, _time(at), workspace)
-    return _local(day + timedelta(days=1) if end_of_day else day, time(0), workspace)
+        return local(day, _time(at), workspace)
+    return local(day + timedelta(days=1) if end_of_day else day, time(0), workspace)
 
 
 def _instant(text: str, workspace: Workspace) -> datetime | None:
@@ -250,7 +250,7 @@ def _instant(text: str, workspace: Workspace) -> datetime | None:
         return None
     day, at = _date(found[1]), _time(found[2])
     if found[3] is None:
-        return _local(day, at, workspace)
+        return local(day, at, workspace)
     if found[3] in "Zz":
         return datetime.combine(day, at, UTC)
     digits = found[3].replace(":", "")
@@ -278,7 +278,7 @@ def _time(text: str) -> time:
     return time(hour, minute, second)
 
 
-def _local(day: date, at: time, workspace: Workspace) -> datetime:
+def local(day: date, at: time, workspace: Workspace) -> datetime:
     """A wall clock's moment in the workspace: in a gap the first instant after it, in an overlap the earlier."""
     there = zone(workspace)
     wall = datetime.combine(day, at)
@@ -303,7 +303,7 @@ def _plus(start: datetime, span: Duration, workspace: Workspace) -> datetime:
         return _work(here, timedelta(hours=span.working_hours), week, workspace).astimezone(start.tzinfo)
     here = _next_start(here, week, workspace)
     day = _working_day(here.date(), span.working_days, week)
-    return _local(day, here.timetz().replace(tzinfo=None), workspace).astimezone(start.tzinfo)
+    return local(day, here.timetz().replace(tzinfo=None), workspace).astimezone(start.tzinfo)
 
 
 def _next_start(here: datetime, week: _Week, workspace: Workspace) -> datetime:
@@ -311,8 +311,8 @@ def _next_start(here: datetime, week: _Week, workspace: Workspace) -> datetime:
     day = here.date()
     for _ in range(800):
         for opens, closes in week.on(day):
-            if here < _local(day, closes, workspace):
-                return max(here, _local(day, opens, workspace))
+            if here < local(day, closes, workspace):
+                return max(here, local(day, opens, workspace))
         day += timedelta(days=1)
     return here
 
@@ -334,7 +334,7 @@ def _work(here: datetime, left: timedelta, week: _Week, workspace: Workspace) ->
     back = left < timedelta(0)
     left, day = abs(left), here.date()
     for _ in range(4000):
-        spans = [(_local(day, a, workspace), _local(day, b, workspace)) for a, b in week.on(day)]
+        spans = [(local(day, a, workspace), local(day, b, workspace)) for a, b in week.on(day)]
         for opens, closes in reversed(spans) if back else spans:
             low, high = (opens, min(closes, here)) if back else (max(opens, here), closes)
             length = high.astimezone(UTC) - low.astimezone(UTC)

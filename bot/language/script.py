@@ -81,11 +81,12 @@ def examine(
     inputs: Mapping[str, Any] | None = None,
     escaping: Escaping = "plain",
     starting: bool = True,
+    name: str | None = None,
 ) -> Examined:
     """Reads a script and checks all of it. `inputs`: what it is started with. `starting`: False where it is only
-    looked at or saved, so that inputs may still be missing."""
+    looked at or saved, so that inputs may still be missing. `name`: what it is saved under, whatever it says itself."""
     with bounded():
-        return _examined(text, catalog, world, inputs, escaping, starting)
+        return _examined(text, catalog, world, inputs, escaping, starting, name)
 
 
 def _examined(
@@ -95,8 +96,11 @@ def _examined(
     inputs: Mapping[str, Any] | None,
     escaping: Escaping,
     starting: bool,
+    name: str | None,
 ) -> Examined:
     found = read(text, catalog, escaping)
+    if found.plan is not None and name is not None:
+        found = replace(found, plan=replace(found.plan, name=name))
     if found.plan is None:
         return Examined(read=found, plan=None, problems=found.problems, notes=found.notes, preflight={}, types={})
     given = None if not starting or (found.plan.on and inputs is None) else dict(inputs or {})
@@ -114,15 +118,28 @@ def _examined(
 
 
 def check_plan(
-    plan: Plan, catalog: Catalog, world: World, bound: Mapping[str, str | None] | None = None
+    plan: Plan,
+    catalog: Catalog,
+    world: World,
+    bound: Mapping[str, str | None] | None = None,
+    given: Mapping[str, Any] | None = None,
 ) -> list[Problem]:
-    """What is wrong with a plan that has no text: an edited one. `bound`: names it sees from outside, with types.
+    """What is wrong with a plan whose text is not before us: an edited one, a saved one. `bound`: names it sees from
+    outside, with types. `given`: the inputs it is started with, None where it is not started.
 
     Places in the problems mean nothing; messages and mends do."""
     seen = {name: said or "any" for name, said in (bound or {}).items()}
     world = replace(world, bindings={**world.bindings, **seen})
-    checking = _checking(plan, catalog, world, None, None)
+    checking = _checking(plan, catalog, world, None, given)
     return _once([problem for check in CHECKS for problem in check(checking)], placed=False)
+
+
+def flight_of(plan: Plan, catalog: Catalog, world: World) -> tuple[Mapping[str, Any], list[Note]]:
+    """The pre-flight and the notes of a plan whose text is not before us, once its checks have passed."""
+    checking = _checking(plan, catalog, world, None, None)
+    for _ in typing.check(checking):
+        pass
+    return flight.preflight(checking), noting.notes(checking)
 
 
 def _checking(

@@ -9,8 +9,10 @@ from typing import Any
 
 from bot.config import Settings
 from bot.domain.catalog import Person, SavedScript, World
+from bot.domain.plan import Plan
+from bot.language import program
 from bot.language.write import from_program
-from store import inbox, people, runs, scripts
+from store import inbox, people, scripts
 from store.dialect import Transaction
 
 
@@ -46,16 +48,18 @@ def read(tx: Transaction, settings: Settings, now: datetime) -> World:
 
 def saved(tx: Transaction) -> dict[str, SavedScript]:
     """What the checks must know of the saved scripts."""
-    import json
-
     found: dict[str, SavedScript] = {}
-    for name, _ in scripts.names(tx):
-        kept = scripts.get(tx, name)
-        if kept is not None:
-            plan = from_program(json.loads(runs.plan_body(tx, kept["plan"])))
-            calls = tuple(str(op.params.get("script")) for op, _ in plan.walk() if op.op == "run")
-            found[name] = SavedScript(name=name, inputs=plan.inputs, calls=calls)
+    for kept in scripts.current(tx):
+        head = kept["head"]
+        declared = from_program({"program": [], "inputs": head.get("inputs")}).inputs
+        found[kept["name"]] = SavedScript(name=kept["name"], inputs=declared, calls=tuple(head.get("calls", ())))
     return found
+
+
+def head_of(plan: Plan) -> dict[str, Any]:
+    """What is kept of a saved script beside its plan, so that others are checked against it without reading it."""
+    calls = [str(op.params.get("script")) for op, _ in plan.walk() if op.op == "run"]
+    return {"inputs": program.head(plan).get("inputs"), "calls": list(dict.fromkeys(calls))}
 
 
 def for_job(world: World, owner: str, bindings: Mapping[str, str], customer: Mapping[str, Any] | None) -> World:

@@ -38,6 +38,7 @@ def preflight_card(seen: Examined, world: World) -> str:
     if flight.get("addressees"):
         rows.append(("asks", ", ".join(world.name_of(str(who)) for who in flight["addressees"])))
     rows += [("" if at else "writes", said) for at, said in enumerate(_writes(flight.get("writes") or [], world))]
+    rows += [("" if at else "starts", said) for at, said in enumerate(_starts(seen.plan, world))]
     if flight.get("agent_calls"):
         rows.append(("agents", f"at most {flight['agent_calls']} calls"))
     end = flight.get("latest_end")
@@ -51,6 +52,31 @@ def preflight_card(seen: Examined, world: World) -> str:
     if notes:
         lines += ["", "  Before you run it:", *(f"  · {note}" for note in notes)]
     return "\n".join(lines)
+
+
+def flight_of(seen: Examined, world: World) -> dict[str, Any]:
+    """The pre-flight as data, instants in the workspace's zone: also what starts a script that has `on`."""
+    more: dict[str, Any] = {}
+    if seen.plan is not None and seen.plan.on and not seen.refused:
+        from bot.runtime.saved import starts
+
+        more["starts"] = starts(seen.plan, world, world.now)
+    return timed({**seen.preflight, **more}, world)
+
+
+def _starts(plan: Plan | None, world: World) -> list[str]:
+    """One line a trigger: what it is, and when it comes next where the clock says so."""
+    if plan is None or not plan.on:
+        return []
+    from bot.runtime.saved import starts
+
+    zone = durations.zone(world.workspace)
+    found: list[str] = []
+    for one in starts(plan, world, world.now):
+        local = one["next"].astimezone(zone) if one["next"] else None
+        coming = f", next {local:%a} {local.day} {local:%b %Y, %H:%M}" if local else ""
+        found.append(one["on"].replace("`", "") + coming)
+    return found
 
 
 def _writes(writes: list[Mapping[str, Any]], world: World) -> list[str]:

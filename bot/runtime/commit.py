@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from bot.domain.catalog import Catalog, World
-from bot.domain.changes import Call, Delivery, Reply, Step
+from bot.domain.changes import Call, Delivery, Reply, Step, Taken
 from bot.domain.facts import Accepted, Continued, Delivered, Fact, Returned
 from bot.domain.ids import digest
 from bot.domain.plan import Plan
@@ -75,6 +75,12 @@ class Outcome:
     also: list[Outcome] = field(default_factory=list)
     """What else the fact moved, in the same transaction: other runs, deliveries of the room."""
     orphans: list[str] = field(default_factory=list)
+    heard: bool = False
+    """The end of a script's run is an event, stored and not yet routed."""
+
+    def hears(self) -> bool:
+        """Whether this or what it moved has put an event into the inbox."""
+        return self.heard or any(other.hears() for other in self.also)
 
     def steps(self) -> list[tuple[str, Step]]:
         """Every step that was written, with its run."""
@@ -133,6 +139,7 @@ def _apply(tx: Transaction, site: Site, run: RunRow, fact: Fact) -> Outcome:
         changed=True,
         also=earlier,
         orphans=written.orphans,
+        heard=bool(step.ended and run.data.get("script")),
     )
     for row in written.delivered:
         # What the room shows is accepted by the commit that writes it, so the op goes on in the same transaction.
@@ -189,11 +196,20 @@ def world_of(site: Site, run: RunRow, now: datetime) -> World:
 
 
 def accept(
-    tx: Transaction, site: Site, run: RunRow, plan: Plan, *, source: str | None = None, surface: str | None = None
+    tx: Transaction,
+    site: Site,
+    run: RunRow,
+    plan: Plan,
+    *,
+    source: str | None = None,
+    surface: str | None = None,
+    taken: Sequence[Taken] = (),
 ) -> Outcome:
-    """Starts a run of a plan whose checks have passed: its rows and its first step, at once."""
+    """Starts a run of a plan whose checks have passed: its rows and its first step, at once. `taken`: events that no
+    expectation of it takes."""
     body = plan_text(plan)
     run.plan = digest(body)
     runs.add_plan(tx, run.plan, body, source, surface)
     runs.add(tx, run)
+    inbox.take(tx, run.id, list(taken))
     return _apply(tx, site, run, Accepted(at=run.created))

@@ -17,20 +17,23 @@ from bot.domain.catalog import Catalog, World
 from bot.domain.changes import CARDS
 from bot.domain.errors import WaitonError
 from bot.domain.facts import Answered, Edited, Fact
-from bot.domain.ids import digest, tapped
+from bot.domain.ids import tapped
 from bot.domain.plan import Plan
 from bot.domain.record import OpRow, RunRow
-from bot.domain.values import dump, normalise, plain
+from bot.domain.values import normalise, plain
 from bot.engine import asks, tenses
+from bot.language.problems import Problem
 from bot.language.script import Examined, examine
 from bot.people import directory
 from bot.runtime import report
 from bot.runtime.clock import Clock
-from bot.runtime.commit import Outcome, Site, accept, plan_text, take, world_of
+from bot.runtime.commit import Outcome, Site, accept, take, world_of
 from bot.runtime.commit import named as rows_named
 from bot.runtime.committer import Committer
 from bot.runtime.inbox import Inbox
-from store import history, inbox, ops, outbox, people, runs, scripts, waits
+from bot.runtime.saved import Saved
+from bot.runtime.starting import keep_told, names_for
+from store import history, inbox, ops, outbox, people, runs, waits
 from store.dialect import Transaction
 
 LOGIN_MINUTES = 15
@@ -85,6 +88,7 @@ class Desk:
         self.inbound = inbound
         self.listeners = listeners
         self._starting = asyncio.Semaphore(STARTING)
+        self.saved = Saved(committer, catalog, settings, clock)
 
     @property
     def site(self) -> Site:
@@ -102,7 +106,7 @@ class Desk:
         starting: bool = True,
     ) -> Examined:
         """Every problem of a text, or its plan with notes and pre-flight; nothing is stored."""
-        world = await self.committer.read(self._world_for, by, job)
+        world = await self.committer.read(self.saved.world_for, by, job)
         return await asyncio.to_thread(
             examine, text, self.catalog, world, inputs=inputs, escaping=escaping, starting=starting
         )
@@ -136,8 +140,7 @@ class Desk:
             return Started(seen=seen)
         plan: Plan = seen.plan
         if plan.on:
-            saved = await self.save(plan, by=by, job=job)
-            return Started(seen=seen, saved=saved)
+            return Started(seen=seen, saved=await self.saved.keep(seen, by=by, job=job))
         run_id = new_run_id(self.clock.now())
 
         def write(tx: Transaction) -> Outcome:
@@ -151,8 +154,10 @@ class Desk:
                 plan="",
                 created=now,
                 customer=customer,
-                names=self._names(tx, plan, job, inputs or {}),
-                told=keep_told(tx, seen),
+                names=names_for(tx, self.catalog, plan, job, inputs or {}),
+                told=keep_told(
+                    tx, seen.preflight, seen.notes, source=seen.read.source.pasted, surface=seen.read.surface
+                ),
                 ends=seen.preflight.get("latest_end"),
                 data={k: v for k, v in {"author": author, "script": plan.name}.items() if v},
             )
@@ -161,34 +166,13 @@ class Desk:
         await self.committer.write(write)
         return Started(seen=seen, run=run_id)
 
-    async def save(self, plan: Plan, *, by: str, job: str) -> dict[str, Any]:
-        """Saves a plan under its name; the same name again is a new version."""
-        name = plan.name or "script"
-        body = plan_text(plan)
-
-        def write(tx: Transaction) -> int:
-            key = digest(body)
-            runs.add_plan(tx, key, body, None, None)
-            return scripts.save(tx, name, key, by, job, self.clock.now())
-
-        version = await self.committer.write(write)
-        return {"name": name, "version": version}
-
-    def _names(self, tx: Transaction, plan: Plan, job: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """What a run sees from outside: its inputs, or those of the job's names that it uses, as they stand now."""
-        if plan.sealed:
-            return report.input_names(plan, dict(inputs))
-        from bot.language.scope import analyse
-
-        scopes = analyse(plan, self.catalog)
-        used = {use.name for op, _ in plan.walk() for use in scopes.uses(op.place)}
-        return {name: value for name, value in history.bindings(tx, job).items() if name in used}
-
-    def _world_for(self, tx: Transaction, by: str, job: str | None) -> World:
-        world = directory.read(tx, self.settings, self.clock.now())
-        held = {h["name"]: h["type"] for h in history.held(tx, job)} if job else {}
-        kept = runs.get_job(tx, job) if job else None
-        return directory.for_job(world, by, held, kept["customer"] if kept else None)
+    async def run_saved(
+        self, name: str, *, by: str, job: str, inputs: Mapping[str, Any] | None = None
+    ) -> tuple[list[Problem], str | None]:
+        """Starts the current version of a saved script: what stands against it, or the run."""
+        run_id = new_run_id(self.clock.now())
+        problems = await self.saved.start(name, run_id, by=by, job=job, inputs=normalise(dict(inputs or {})))
+        return problems, None if problems else run_id
 
     # --- acting on what is pending ----------------------------------------------------------------------------
     async def answer(self, run_id: str, op: str, value: Any, *, by: str, reason: str | None = None) -> Said:
@@ -465,26 +449,6 @@ def is_open(row: OpRow) -> bool:
     if row.state == "missed":
         return bool(gate) and "by" not in gate
     return row.state in ("gated", "uncertain") or (row.state == "waiting" and row.op == "ask")
-
-
-TOLD = 20
-"""Writes and notes of a pre-flight that stay with the run."""
-
-
-def keep_told(tx: Transaction, seen: Examined) -> str:
-    """Keeps what whoever started a run was told before it did: the text as pasted, the pre-flight, the notes; gives
-    its hash. Runs of one script share it."""
-    source = seen.read.source.pasted
-    flight = {k: v for k, v in seen.preflight.items() if k != "latest_end"}
-    said = dump(
-        {
-            "preflight": {**flight, "writes": list(flight.get("writes", []))[:TOLD]},
-            "notes": [note.message for note in seen.notes][:TOLD],
-        }
-    )
-    key = digest(f"told {said} {source}")
-    runs.add_plan(tx, key, said, source, seen.read.surface)
-    return key
 
 
 def _asked(row: OpRow) -> set[str]:

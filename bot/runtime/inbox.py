@@ -1,4 +1,5 @@
-"""What arrives from the world: stored once, then offered to every run with an expectation that it could settle."""
+"""What arrives from the world: stored once, then offered to every run with an expectation that it could settle, and to
+the saved scripts that it starts."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from bot.runtime.commit import Outcome, take
 from bot.runtime.committer import Committer, database_away
 from bot.runtime.performer import passes_by
 from bot.runtime.sandbox import Sandbox
+from bot.runtime.triggers import Triggers
 from store import inbox, waits
 from store.dialect import Transaction
 
@@ -25,10 +27,11 @@ Passes = dict[str, dict[str, bool | str]]
 class Inbox:
     """`receive` returns once the event is stored. What needs no expression is settled in the same commit."""
 
-    def __init__(self, committer: Committer, clock: Clock, sandbox: Sandbox) -> None:
+    def __init__(self, committer: Committer, clock: Clock, sandbox: Sandbox, triggers: Triggers) -> None:
         self.committer = committer
         self.clock = clock
         self.sandbox = sandbox
+        self.triggers = triggers
         self._routing = asyncio.Lock()
 
     async def receive(
@@ -70,17 +73,32 @@ class Inbox:
 
     async def _route(self, number: int, event: dict[str, Any]) -> None:
         passes: Passes = {}
+        starts: dict[str, bool | str] = {}
         while True:
-            outcomes = await self.committer.write(lambda tx: self._offer(tx, number, event, passes))
+            unknown: dict[str, dict[str, Any]] = {}
+            outcomes = await self.committer.write(
+                lambda tx, unknown=unknown: self._offer(tx, number, event, passes, starts, unknown)
+            )
             wanted = [o for o in outcomes if o.where]
-            if not wanted:
+            if not wanted and not unknown:
                 return
             for outcome in wanted:
                 for path, (expression, names) in outcome.where.items():
                     passes.setdefault(outcome.run, {})[path] = await passes_by(self.sandbox, expression, names)
+            for expression, names in unknown.items():
+                starts[expression] = await passes_by(self.sandbox, expression, names)
 
-    def _offer(self, tx: Transaction, number: int, event: dict[str, Any], passes: Passes) -> list[Outcome]:
-        """Gives the event to each run that could take it; a run that took it before changes nothing."""
+    def _offer(
+        self,
+        tx: Transaction,
+        number: int,
+        event: dict[str, Any],
+        passes: Passes,
+        starts: dict[str, bool | str],
+        unknown: dict[str, dict[str, Any]],
+    ) -> list[Outcome]:
+        """Gives the event to each run that could take it, and to what it starts; whoever took it before changes
+        nothing. `unknown` gets the expressions of triggers that must be evaluated first."""
         at, now = datetime.fromisoformat(event["at"]), self.clock.now()
         outcomes: list[Outcome] = []
         for run_id in dict.fromkeys(
@@ -98,6 +116,10 @@ class Inbox:
                 log.exception("a run could not take an event", run=run_id, received=event["id"])
             else:
                 tx.release("one")
-        if not any(o.where for o in outcomes):
+        if any(o.where for o in outcomes):
+            return outcomes
+        begun, wheres = self.triggers.offer(tx, event, starts)
+        unknown.update(wheres)
+        if not wheres:
             inbox.routed(tx, [number])
-        return outcomes
+        return outcomes + begun

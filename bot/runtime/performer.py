@@ -14,17 +14,16 @@ from bot.domain.changes import Call, Step
 from bot.domain.errors import OpError
 from bot.domain.facts import Arrived, Edited, returned
 from bot.domain.ids import digest
-from bot.domain.record import RunRow
 from bot.domain.values import plain
 from bot.runtime import files as filing
+from bot.runtime import starting
 from bot.runtime.clock import Clock
-from bot.runtime.commit import Outcome, accept, take
+from bot.runtime.commit import Outcome, take
 from bot.runtime.committer import DATABASE_PAUSE_S, Committer, database_away
 from bot.runtime.leases import lives, run_lease
-from bot.runtime.report import input_names
 from bot.runtime.sandbox import Sandbox
 from bot.runtime.tools import ToolFailed, ToolLost, Tools
-from store import history, inbox, leases, outbox, runs, scripts
+from store import inbox, leases, outbox, runs, scripts, triggers
 from store.dialect import Transaction
 
 log = structlog.get_logger()
@@ -38,7 +37,8 @@ class Performer:
     """`take_up` gets the calls of a committed step. What a process that died had in flight is found by `look`:
     repeated where that is safe, put to its owner where it is not.
 
-    `holder` names this process. `only`: a run that a terminal works on; other runs' work is the server's."""
+    `holder` names this process. `only`: a run that a terminal works on, with the runs that it has started (`below`);
+    other runs' work is the server's."""
 
     def __init__(
         self,
@@ -52,6 +52,7 @@ class Performer:
     ) -> None:
         self.holder = holder
         self.only = only
+        self.below: set[str] = set()
         self.committer = committer
         self.clock = clock
         self.sandbox = sandbox
@@ -80,9 +81,7 @@ class Performer:
         standing = await self.committer.read(leases.live, self.clock.now())
         for work in rows:
             other = standing.get(run_lease(work["run"]))
-            if (self.only is not None and work["run"] != self.only) or (
-                other not in (None, self.holder) and lives(other or "", standing)
-            ):
+            if self._others(work["run"]) or (other not in (None, self.holder) and lives(other or "", standing)):
                 continue
             if work["state"] == "sent" and work["holder"] == self.holder:
                 # Marked by a commit whose acknowledgement was lost: marking it again says whether it is still open.
@@ -120,7 +119,7 @@ class Performer:
     def take_up(self, run_id: str, step: Step) -> None:
         """The calls of a committed step."""
         self._promised = 0
-        if self.only is not None and run_id != self.only:
+        if self._others(run_id):
             return
         for call in step.calls:
             self._spawn(
@@ -137,6 +136,10 @@ class Performer:
                     "timeout_s": call.timeout_s,
                 }
             )
+
+    def _others(self, run_id: str) -> bool:
+        """Whether a run is not this terminal's to work on."""
+        return self.only is not None and run_id != self.only and run_id not in self.below
 
     def _spawn(self, work: Work) -> None:
         key = _key(work)
@@ -279,27 +282,36 @@ class Performer:
         if runs.get(tx, child) is not None:
             return []
         plan = self.committer.site.index(tx, saved["plan"]).plan
-        names = input_names(plan, work["body"]["inputs"])
-        if plan.inputs is None:
-            names = {**history.bindings(tx, parent.job), **names}
-        row = RunRow(
-            id=child,
+        if not self._others(parent.id) and self.only is not None:
+            self.below.add(child)
+        told = take(tx, self.committer.site, parent.id, returned(work, now, child=child))
+        by = f"`{parent.data['script']}`" if parent.data.get("script") else f"`{parent.id}`"
+        triggers.add(
+            tx,
+            script=saved["name"],
+            event=f"run/{child}",
+            state="live",
+            key=child,
+            job=parent.job,
+            at=now,
+            run=child,
+            version=saved["version"],
+            why=f"{by}, which runs it",
+        )
+        begun = starting.begin(
+            tx,
+            self.committer.site,
+            saved,
+            plan,
+            run=child,
             job=parent.job,
             owner=parent.owner,
-            plan=saved["plan"],
-            created=now,
-            names=names,
-            customer=parent.customer,
-            parent=f"{work['run']} {work['path']}",
-            data={
-                "script": saved["name"],
-                "version": saved["version"],
-                "depth": work["body"]["depth"],
-                "attempt": work["attempt"],
-            },
+            at=now,
+            given=work["body"]["inputs"],
+            data={"depth": work["body"]["depth"], "attempt": work["attempt"]},
+            parent=f"{parent.id} {work['path']}",
         )
-        told = take(tx, self.committer.site, work["run"], returned(work, now, child=child))
-        return [told, accept(tx, self.committer.site, row, plan)]
+        return [told, begun]
 
     def _stop_run(self, tx: Transaction, work: Work) -> list[Outcome]:
         outbox.call_done(tx, work, self.clock.now())

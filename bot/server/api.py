@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from bot.domain.errors import WaitonError
-from bot.language import durations
 from bot.language.problems import did_you_mean, nearest
+from bot.rehearse.lines import flight_of
 from bot.runtime.desk import Desk, NotThere
 from bot.server import hooks, live, rights
 from bot.server.auth import bearer_of
@@ -73,7 +73,9 @@ def hooks_limit(request: Request) -> int:
     """A script of the full size takes more as JSON."""
     from channels.web.limits import BODY_BYTES
 
-    return BODY_BYTES * (2 if request.url.path in ("/api/runs", "/api/check") else 1)
+    path = request.url.path
+    scripts = path in ("/api/runs", "/api/check") or (path.startswith("/api/scripts/") and request.method == "PUT")
+    return BODY_BYTES * (2 if scripts else 1)
 
 
 def _unknown(body: dict[str, Any], known: tuple[str, ...]) -> Response | None:
@@ -138,8 +140,7 @@ async def check(request: Request, email: str) -> Response:
     seen = await desk.check(script, by=email, inputs=inputs, starting=inputs is not None)
     if seen.refused:
         return JSONResponse({"refused": seen.reports()})
-    zone = durations.zone((await desk.world()).workspace)
-    flight = {k: v.astimezone(zone).isoformat() if isinstance(v, datetime) else v for k, v in seen.preflight.items()}
+    flight = flight_of(seen, await desk.world())
     return JSONResponse({"preflight": flight, "notes": [note.message for note in seen.notes]})
 
 

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from bot.runtime.committer import database_away
-from bot.server import acting, endpoints, hooks, live, login, openapi, operators, record, room
+from bot.server import acting, endpoints, hooks, live, login, openapi, operators, record, room, scripts
 from bot.server.respond import Guard, not_there, plain_page
 from bot.server.room import for_post, for_reader
 from bot.server.static import static
@@ -35,6 +35,13 @@ def app(product: Product) -> Starlette:
             Route("/inbox", for_reader(room.inbox)),
             Route("/runs/{run}", for_reader(record.show)),
             Route("/runs/{run}/edit", for_post(acting.edit), methods=["POST"]),
+            Route("/runs/{run}/save", for_post(scripts.save_run), methods=["POST"]),
+            Route("/scripts", for_reader(scripts.index)),
+            Route("/scripts/{name}", for_reader(scripts.show)),
+            Route("/scripts/{name}", for_post(scripts.save), methods=["POST"]),
+            Route("/scripts/{name}/runs", for_post(scripts.run), methods=["POST"]),
+            Route("/scripts/{name}/standing", for_post(scripts.standing), methods=["POST"]),
+            Route("/scripts/{name}/rollback", for_post(scripts.rollback), methods=["POST"]),
             Route("/a/{token}", acting.ask),
             Route("/a/{token}", acting.answer, methods=["POST"]),
             Route("/e/{token}", endpoints.show),

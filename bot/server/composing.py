@@ -10,8 +10,10 @@ from typing import Any
 
 from bot.domain.catalog import World
 from bot.domain.plan import Input
+from bot.engine import words
 from bot.language.script import Examined
 from bot.runtime.desk import Desk
+from bot.runtime.saved import starts
 from bot.server import phrases
 
 
@@ -104,6 +106,8 @@ def _ready(state: State, seen: Examined, world: World) -> None:
     state.saves = bool(seen.plan.on)
     if flight.get("addressees"):
         state.facts.append(("Asks", ", ".join(phrases.named(str(w), world) for w in flight["addressees"])))
+    if seen.plan.on:
+        state.facts.append(("Starts by", "; ".join(_starts(seen, world))))
     state.facts += phrases.effects(flight, world)
     state.ends = flight.get("latest_end")
     state.notes = list(dict.fromkeys(note.message for note in seen.notes))
@@ -111,6 +115,14 @@ def _ready(state: State, seen: Examined, world: World) -> None:
     state.hint = f"{steps} step{'' if steps == 1 else 's'}; it reads well" + (
         ", and is saved under its name" if state.saves else ""
     )
+
+
+def _starts(seen: Examined, world: World) -> list[str]:
+    assert seen.plan is not None
+    found = starts(seen.plan, world, world.now)
+    return [
+        one["on"] + (f", next {words.clock(one['next'], world, world.now)}" if one["next"] else "") for one in found
+    ]
 
 
 def input_values(declared: tuple[Input, ...], given: Mapping[str, str]) -> dict[str, Any]:

@@ -528,6 +528,8 @@ class _Run:
 
     def _facts(self, item: Item) -> None:
         flight = self.told["preflight"]
+        if self.run.data.get("on"):
+            item.facts.append(("Started by", str(self.run.data["on"])))
         if flight.get("addressees"):
             who = ", ".join(phrases.named(str(w), self.world) for w in flight["addressees"])
             missed = [

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route as HttpRoute
 
-from bot.server import api
+from bot.server import api, api_scripts
 from bot.server.auth import reader_of
 from bot.server.respond import page
 
@@ -100,6 +100,22 @@ class ApiRoute:
     stream: bool = False
 
 
+SAVED = record(("saved",), saved=record(("name", "version"), name=TEXT, version={"type": "integer"}))
+NULLABLE = {"type": ["string", "null"]}
+SCRIPT = record(
+    ("name", "version", "owner", "saved", "on", "paused"),
+    name=TEXT,
+    title=NULLABLE,
+    version={"type": "integer"},
+    owner=TEXT,
+    job=NULLABLE,
+    saved=TEXT,
+    on={"type": "array", "items": TEXT},
+    next=NULLABLE,
+    paused={"type": "boolean"},
+    told=NULLABLE,
+    last={"type": ["object", "null"]},
+)
 NEW_RUN = record(("script",), script=TEXT, inputs={"type": "object"}, job=TEXT)
 ROUTES: tuple[ApiRoute, ...] = (
     ApiRoute(
@@ -119,7 +135,7 @@ ROUTES: tuple[ApiRoute, ...] = (
                 {
                     "anyOf": [
                         RUN,
-                        record(("saved",), saved=record(("name", "version"), name=TEXT, version={"type": "integer"})),
+                        SAVED,
                     ]
                 },
             ),
@@ -276,6 +292,76 @@ ROUTES: tuple[ApiRoute, ...] = (
         answers={
             200: ("text/event-stream: `id` counts from 1, `event` is what happened, `data` who, when and what", None),
             404: ("no such run", SAID),
+        },
+    ),
+    ApiRoute(
+        method="GET",
+        path="/api/scripts",
+        handler=api_scripts.find,
+        name="findScripts",
+        summary="The saved scripts, by name: what starts each, when next, its last run.",
+        query={"q": "words of the name, the title or what starts it"},
+        answers={200: ('{"scripts": […]}', record(("scripts",), scripts={"type": "array", "items": SCRIPT}))},
+    ),
+    ApiRoute(
+        method="GET",
+        path="/api/scripts/{name}",
+        handler=api_scripts.show,
+        name="showScript",
+        summary="A saved script: its text, inputs, versions and latest starts.",
+        query={"version": "an older version; without it the current one"},
+        answers={
+            200: (
+                "the script",
+                {
+                    **SCRIPT,
+                    "properties": {
+                        **SCRIPT["properties"],
+                        "script": TEXT,
+                        "inputs": {"type": ["array", "null"]},
+                        "versions": {"type": "array"},
+                        "starts": {"type": "array"},
+                    },
+                },
+            ),
+            404: ("no such script, or no such version", SAID),
+            422: ("`version` is no number", SAID),
+        },
+    ),
+    ApiRoute(
+        method="PUT",
+        path="/api/scripts/{name}",
+        handler=api_scripts.save,
+        name="saveScript",
+        summary="Saves a script as the next version of this name, and arms what its `on` says. "
+        "Without a job it keeps the one it was saved in.",
+        body=record(("script",), script=TEXT, job=TEXT),
+        example={"script": "- n = let 2 + 3\n- show n", "job": "pilot"},
+        answers={
+            201: ("a new version", SAVED),
+            200: ("the current version is the same already", SAVED),
+            403: ("policy does not let you save scripts", SAID),
+            404: ("no such job", SAID),
+            422: ('{"refused": […]}, or a name that cannot be; nothing was saved', {"anyOf": [REFUSED, SAID]}),
+        },
+    ),
+    ApiRoute(
+        method="POST",
+        path="/api/scripts/{name}/runs",
+        handler=api_scripts.run,
+        name="runScript",
+        summary="Starts the current version of a saved script. Without a job it runs in the one it was saved in.",
+        body=record((), inputs={"type": "object"}, job=TEXT),
+        optional_body=True,
+        example={"inputs": {"who": "Ana"}},
+        answers={
+            201: ("the run", RUN),
+            403: ("policy does not let you start scripts", SAID),
+            404: ("no such script or job", SAID),
+            422: (
+                '{"refused": […]}: what is wrong with the inputs, and nothing has started',
+                {"anyOf": [REFUSED, SAID]},
+            ),
         },
     ),
 )

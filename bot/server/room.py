@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Awaitable, Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -24,6 +24,11 @@ from store.dialect import Transaction
 
 Handler = Callable[[Request, Reader], Awaitable[Response]]
 Posted = Callable[[Request, Reader, dict[str, str]], Awaitable[Response]]
+
+
+TOLD_FOR = timedelta(days=7)
+NOTICES_SHOWN = 10
+"""What was said to somebody outside any run (a saved script that did not start) stands so long, and so much of it."""
 
 
 def desk_of(request: Request) -> Desk:
@@ -284,7 +289,7 @@ async def _message(request: Request, reader: Reader, form: dict[str, str], job_i
     back = f"/jobs/{quote(job_id)}"
     if not text:
         return told(request, back, "An empty message says nothing. Nothing changed.", status=422)
-    await _event(desk, streams.MESSAGE, reader, job_id, text)
+    await _event(desk, streams.MESSAGE, secrets.token_hex(12), reader, job_id, text)
     desk.listeners.tell(job_id, "")
     return told(request, back, "Sent.", status=200, accepted=True)
 
@@ -308,13 +313,15 @@ async def tap(request: Request, reader: Reader, form: dict[str, str]) -> Respons
     back = form.get("back") or "/"
     if found is None or form.get("value") not in found[1]:
         return told(request, _own(back), "This button is not here any more. Nothing changed.", status=404)
+    ident = secrets.token_hex(12)  # one tap is one event, on two streams
     for stream in (streams.MESSAGE, streams.TAP):
-        await _event(desk, stream, reader, found[0], form["value"], tapped=True)
+        await _event(desk, stream, ident, reader, found[0], form["value"], tapped=True)
     return told(request, _own(back), f"You chose `{form['value']}`.", status=200, accepted=True)
 
 
-async def _event(desk: Desk, stream: str, reader: Reader, job_id: str, text: str, *, tapped: bool = False) -> None:
-    ident = secrets.token_hex(12)
+async def _event(
+    desk: Desk, stream: str, ident: str, reader: Reader, job_id: str, text: str, *, tapped: bool = False
+) -> None:
     body = streams.event(
         ident=ident,
         text=text,
@@ -344,17 +351,28 @@ async def inbox(request: Request, reader: Reader) -> Response:
     """Everything that waits on this reader, oldest first."""
     desk = desk_of(request)
 
-    def read(tx: Transaction) -> tuple[list[conversation.Item], dict[str, Any]]:
+    def read(tx: Transaction) -> tuple[list[conversation.Item], list[dict[str, Any]], dict[str, Any]]:
         found = [
             conversation.card_item(tx, desk.site, reader.world, reader.email, row)
             for row in conversation.open_cards(tx, reader.email)
         ]
-        return [item for item in found if item is not None and item.state == "mine"], _around(tx, reader.email)
+        cards = [item for item in found if item is not None and item.state == "mine"]
+        told = [n for n in outbox.find(tx, run_id="", to=reader.email) if n["at"] > desk.clock.now() - TOLD_FOR]
+        return cards, told[: -NOTICES_SHOWN - 1 : -1], _around(tx, reader.email)
 
-    cards, around = await desk.committer.read(read)
+    cards, notices, around = await desk.committer.read(read)
     return shown_once(
         request,
-        page("inbox.html", reader.world, reader=reader, cards=cards, here="inbox", said=said(request), **around),
+        page(
+            "inbox.html",
+            reader.world,
+            reader=reader,
+            cards=cards,
+            notices=notices,
+            here="inbox",
+            said=said(request),
+            **around,
+        ),
     )
 
 

@@ -13,8 +13,9 @@ from bot.language.script import examine
 from bot.people import directory
 from bot.runtime.clock import SystemClock
 from bot.runtime.commit import Outcome, accept
-from bot.runtime.desk import keep_told, new_run_id
+from bot.runtime.desk import new_run_id
 from bot.runtime.files import MemoryFiles
+from bot.runtime.starting import keep_told
 from bot.runtime.tools import Tool, Tools
 from bot.wiring import Product
 from store import runs
@@ -87,7 +88,9 @@ async def park(one: Product, count: int, script: str = PARKED) -> list[str]:
     plan = seen.plan
     ids = [new_run_id(one.clock.now()) for _ in range(count)]
 
-    told = await one.committer.write(lambda tx: keep_told(tx, seen))
+    told = await one.committer.write(
+        lambda tx: keep_told(tx, seen.preflight, seen.notes, source=script, surface="markdown")
+    )
 
     def start(run_id: str) -> RunRow:
         return RunRow(

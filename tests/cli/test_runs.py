@@ -179,11 +179,11 @@ def test_the_record_is_exported_and_verified(folder: Folder) -> None:
 def test_lists_are_there_in_words_and_in_json(folder: Folder) -> None:
     folder.started(ASK)
     saved = folder.run("---\nname: nightly\non:\n  - every: '0 9 * * *'\n---\n- say\n  > hello\n")
-    assert saved.out == "saved as nightly, version 1\n"
+    assert saved.out == "saved as nightly, version 1\n", saved
     keys = {
         "runs": {"id", "job", "owner", "script", "version", "created", "ended", "state", "error", "line"},
         "jobs": {"id", "title", "conversation", "created", "private", "runs", "held"},
-        "scripts": {"name", "version", "owner", "saved"},
+        "scripts": {"name", "title", "version", "owner", "job", "saved", "on", "next", "paused", "told", "last"},
         "people": {"email", "name", "timezone", "roles"},
         "roles": {"name", "members"},
         "tools": {"name", "summary", "read_only", "idempotent", "input"},

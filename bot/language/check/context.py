@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from bot.domain.catalog import Catalog, OpSpec, World
-from bot.domain.plan import Op, Plan
+from bot.domain.plan import Op, Plan, Trigger
 from bot.language import types
 from bot.language.problems import Fix, Problem
 from bot.language.refs import has_refs
@@ -218,8 +218,25 @@ class Checking:
         return input_type(declared.type, declared.of)
 
     def held_type(self, name: str) -> types.Type:
+        triggers = [trigger for trigger in self.plan.on if trigger.as_ == name]
+        if triggers:
+            return types.union(self.trigger_type(trigger) for trigger in triggers)
         said = self.world.bindings.get(name)
         return read_type(said) if said else types.ANY
+
+    def trigger_type(self, trigger: Trigger) -> types.Type:
+        """What a trigger binds: its event, with what came around it."""
+        if trigger.every is not None:
+            return types.Record((("at", types.TEXT),))
+        if trigger.command is not None:
+            found: types.Type = CHAT
+        else:
+            stream = trigger.event or f"script:{trigger.script}"
+            found = types.member(self.stream_type(stream), "event") or types.ANY
+        if not isinstance(found, types.Record):
+            return types.ANY
+        around = [(key, types.TEXT) for key in ("stream", "from", "at") if types.member(found, key) is None]
+        return types.Record((*found.members, *around), open=found.open)
 
     def fixed_type(self, name: str) -> types.Type:
         if name == "templates":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bot.domain.values import text
 from bot.language import types
 from bot.language.check.context import Checking, problem
 from bot.language.problems import Problem, did_you_mean, nearest
@@ -35,7 +36,14 @@ def check(c: Checking) -> Iterator[Problem]:
                 )
             continue
         value, wanted = c.given[name], c.input_type(name)
-        if types.disjoint(wanted, types.from_value(value)):
+        if declaration.choices and value not in declaration.choices:
+            yield problem(
+                c.literal(name),
+                "input-type",
+                f"the input `{name}` is one of {', '.join(f'`{text(v)}`' for v in declaration.choices)}; "
+                f"given was `{text(value)}`",
+            )
+        elif types.disjoint(wanted, types.from_value(value)):
             yield problem(
                 c.literal(name),
                 "input-type",

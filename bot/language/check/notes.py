@@ -11,6 +11,7 @@ from bot.language import addressees, cel, durations
 from bot.language.check import reading
 from bot.language.check.context import Checking, Span, literal_texts, streams_of
 from bot.language.check.preflight import writes
+from bot.language.check.triggers import said
 from bot.language.problems import Note, nearest
 from bot.language.refs import has_refs
 from bot.language.scope import Use, calls_agent
@@ -31,8 +32,18 @@ def notes(c: Checking) -> list[Note]:
         *_reach(c),
         *reading.beside_a_wait(c),
         *reading.unfilled(c),
+        *_ungiven(c),
     ]
     return sorted(dict.fromkeys(found), key=lambda note: note.start)
+
+
+def _ungiven(c: Checking) -> Iterator[Note]:
+    """Inputs that a trigger does not give: what it starts would not start."""
+    for given in c.plan.inputs or ():
+        lacking = [trigger for trigger in c.plan.on if trigger.as_ != given.name]
+        if lacking and not given.has_default:
+            what = f"nothing gives `{given.name}`, which has no default, where {said(lacking[0])} starts it: people can"
+            yield _note(c.literal(given.name), "input-ungiven", what)
 
 
 def _note(span: Span, code: str, message: str) -> Note:

@@ -7,16 +7,15 @@ from collections.abc import Iterator
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from bot.domain.plan import Trigger
+from bot.language import cel, cron, refs
 from bot.language.check.context import Checking, problem
+from bot.language.check.names import JQ_WORDS
 from bot.language.check.streams import unknown_stream
 from bot.language.problems import Problem, did_you_mean, nearest
+from bot.language.scope import FIXED
 
-_FIELDS = (("minute", 0, 59), ("hour", 0, 23), ("day", 1, 31), ("month", 1, 12), ("weekday", 0, 7))
-_NAMES = {
-    "month": ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"),
-    "weekday": ("sun", "mon", "tue", "wed", "thu", "fri", "sat"),
-}
-_SHORT = {"@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually"}
+SCRIPT_NAME = re.compile(r"[^\s/\\?#%\x00-\x1f](?:[^/\\?#%\x00-\x1f]{0,78}[^\s/\\?#%\x00-\x1f])?")
+"""What a script can be saved under: it stands in addresses, in streams and at a prompt."""
 
 
 def check(c: Checking) -> Iterator[Problem]:
@@ -24,13 +23,54 @@ def check(c: Checking) -> Iterator[Problem]:
         yield problem(
             c.literal("on"), "name-missing", "a script with `on` is saved, so it needs a `name`", "add `name: …`"
         )
+    if c.plan.on and c.plan.name and not SCRIPT_NAME.fullmatch(c.plan.name):
+        yield problem(c.literal(c.plan.name), "name-form", *no_name(c.plan.name))
     for trigger in c.plan.on:
         yield from _trigger(c, trigger)
+    yield from _key(c)
+
+
+def no_name(name: str) -> tuple[str, str]:
+    """What is wrong with a name to save a script under, and what fits."""
+    return f"`{name}` cannot be a script's name", "a name has up to 80 characters, none of them one of `/ \\ ? # %`"
+
+
+def said(trigger: Trigger) -> str:
+    """What starts a script, in words."""
+    if trigger.every is not None:
+        return f"`{trigger.every}`" + (f" ({trigger.zone})" if trigger.zone else "")
+    if trigger.command is not None:
+        return f"`/{trigger.command}` in a conversation"
+    if trigger.script is not None:
+        return f"whenever `{trigger.script}` ends"
+    return f"`{trigger.event}`" + (f" where `{trigger.where}`" if trigger.where else "")
+
+
+def _key(c: Checking) -> Iterator[Problem]:
+    """What runs are counted by is filled with what the triggers bind."""
+    seen = {"event", *(t.as_ for t in c.plan.on if t.as_)}
+    for _, ref in refs.refs(c.plan.key or ""):
+        if ref.name not in seen:
+            yield problem(
+                c.literal(ref.name),
+                "unknown-name",
+                f"`key` sees `event` and what a trigger binds by `as`, and no `{ref.name}`",
+                did_you_mean(nearest(ref.name, seen)),
+            )
+
+
+def _bound(c: Checking, name: str) -> Iterator[Problem]:
+    """The name that a trigger binds."""
+    if not re.fullmatch(refs.NAME, name):
+        message = f"`{name}` cannot be a name: letters, digits and `_`, no digit first"
+        yield problem(c.literal(name), "id-form", message)
+    elif name in FIXED or name in cel.RESERVED or name in JQ_WORDS:
+        yield problem(c.literal(name), "id-reserved", f"`{name}` is a name of the language, so `as` cannot bind it")
 
 
 def _trigger(c: Checking, trigger: Trigger) -> Iterator[Problem]:
     if trigger.every is not None:
-        fault = cron_fault(trigger.every)
+        fault = cron.fault(trigger.every)
         if fault is not None:
             yield problem(
                 c.literal(trigger.every),
@@ -45,7 +85,12 @@ def _trigger(c: Checking, trigger: Trigger) -> Iterator[Problem]:
                 f"no time zone is called `{trigger.zone}`",
                 "write such as `Europe/Berlin`",
             )
-    if trigger.event is not None:
+    if trigger.as_ is not None:
+        yield from _bound(c, trigger.as_)
+    if trigger.event is not None and c.plan.name and trigger.event == f"script:{c.plan.name}":
+        message = f"`{c.plan.name}` would start itself whenever it ends"
+        yield problem(c.literal(trigger.event), "script-circle", message)
+    elif trigger.event is not None:
         found = unknown_stream(c, trigger.event)
         if found is not None:
             message, mend, fix = found
@@ -68,40 +113,6 @@ def _trigger(c: Checking, trigger: Trigger) -> Iterator[Problem]:
         yield problem(c.literal(trigger.command), "command-form", f"`{trigger.command}` is no single word")
     if trigger.where is not None and trigger.event is None:
         yield problem(c.literal(trigger.where), "where-without-event", "`where` goes with `event`")
-
-
-def cron_fault(text: str) -> str | None:
-    """What is wrong with a cron expression of five fields, or None."""
-    if text.strip().lower() in _SHORT:
-        return None
-    fields = text.split()
-    if len(fields) != 5:
-        return f"`{text}` has {len(fields)} field{'s' * (len(fields) != 1)}; a cron line has 5"
-    for field, (name, low, high) in zip(fields, _FIELDS, strict=True):
-        for part in field.lower().split(","):
-            if not _part(part, name, low, high):
-                return f"`{part or field}` is no {name} of a cron line"
-    return None
-
-
-def _part(part: str, name: str, low: int, high: int) -> bool:
-    span, _, step = part.partition("/")
-    if "/" in part and not (step.isdigit() and int(step) > 0):
-        return False
-    if span == "*":
-        return True
-    ends = span.split("-")
-    values = [_value(end, name) for end in ends]
-    if len(ends) > 2 or any(value is None or not low <= value <= high for value in values):
-        return False
-    return len(values) == 1 or name == "weekday" or (values[0] or 0) <= (values[1] or 0)
-
-
-def _value(word: str, name: str) -> int | None:
-    names = _NAMES.get(name, ())
-    if word in names:
-        return names.index(word) + (name == "month")
-    return int(word) if word.isdigit() else None
 
 
 def _zone(name: str) -> bool:

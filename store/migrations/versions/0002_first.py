@@ -150,6 +150,9 @@ def upgrade() -> None:
     sa.PrimaryKeyConstraint('ws', 'id', name=op.f('pk_job')),
     sqlite_with_rowid=False
     )
+    with op.batch_alter_table('job', schema=None) as batch_op:
+        batch_op.create_index('ix_job_conversation', ['ws', 'conversation'], unique=False)
+
     op.create_table('lease',
     sa.Column('ws', sa.Integer(), nullable=False),
     sa.Column('name', sa.Text(), nullable=False),
@@ -288,6 +291,8 @@ def upgrade() -> None:
     sa.Column('name', sa.Text(), nullable=False),
     sa.Column('version', sa.BigInteger(), nullable=False),
     sa.Column('plan', sa.Text(), nullable=False),
+    sa.Column('source', sa.Text(), nullable=True),
+    sa.Column('head', sa.Text(), nullable=False),
     sa.Column('owner', sa.Text().with_variant(sa.Text(collation='C'), 'postgresql'), nullable=False),
     sa.Column('job', sa.Text(), nullable=True),
     sa.Column('created', sa.BigInteger(), nullable=False),
@@ -310,6 +315,35 @@ def upgrade() -> None:
     sa.PrimaryKeyConstraint('ws', 'name', name=op.f('pk_setting')),
     sqlite_with_rowid=False
     )
+    op.create_table('standing',
+    sa.Column('ws', sa.Integer(), nullable=False),
+    sa.Column('script', sa.Text(), nullable=False),
+    sa.Column('paused', sa.BigInteger(), server_default='0', nullable=False),
+    sa.Column('told', sa.Text(), nullable=True),
+    sa.PrimaryKeyConstraint('ws', 'script', name=op.f('pk_standing')),
+    sqlite_with_rowid=False
+    )
+    op.create_table('start',
+    sa.Column('ws', sa.Integer(), nullable=False),
+    sa.Column('script', sa.Text(), nullable=False),
+    sa.Column('event', sa.Text(), nullable=False),
+    sa.Column('state', sa.Text(), nullable=False),
+    sa.Column('key', sa.Text(), nullable=True),
+    sa.Column('job', sa.Text(), nullable=True),
+    sa.Column('run', sa.Text(), nullable=True),
+    sa.Column('version', sa.BigInteger(), server_default='0', nullable=False),
+    sa.Column('chain', sa.BigInteger(), server_default='0', nullable=False),
+    sa.Column('names', sa.Text(), nullable=True),
+    sa.Column('why', sa.Text(), nullable=True),
+    sa.Column('at', sa.BigInteger(), nullable=False),
+    sa.PrimaryKeyConstraint('ws', 'script', 'event', name=op.f('pk_start')),
+    sqlite_with_rowid=False
+    )
+    with op.batch_alter_table('start', schema=None) as batch_op:
+        batch_op.create_index('ix_start_at', ['ws', 'script', 'at'], unique=False)
+        batch_op.create_index('ix_start_open', ['ws', 'script', 'key', 'at'], unique=False, sqlite_where=sa.text("state in ('live','queued')"), postgresql_where=sa.text("state in ('live','queued')"))
+        batch_op.create_index('ix_start_run', ['ws', 'run'], unique=False)
+
     op.create_table('taken',
     sa.Column('ws', sa.Integer(), nullable=False),
     sa.Column('run', sa.BigInteger(), nullable=False),
@@ -342,14 +376,18 @@ def upgrade() -> None:
     )
     op.create_table('trigger',
     sa.Column('ws', sa.Integer(), nullable=False),
+    sa.Column('stream', sa.Text(), nullable=False),
     sa.Column('script', sa.Text(), nullable=False),
     sa.Column('n', sa.BigInteger(), nullable=False),
-    sa.Column('kind', sa.Text(), nullable=False),
     sa.Column('body', sa.Text(), nullable=False),
     sa.Column('due', sa.BigInteger(), nullable=True),
-    sa.PrimaryKeyConstraint('ws', 'script', 'n', name=op.f('pk_trigger')),
+    sa.PrimaryKeyConstraint('ws', 'stream', 'script', 'n', name=op.f('pk_trigger')),
     sqlite_with_rowid=False
     )
+    with op.batch_alter_table('trigger', schema=None) as batch_op:
+        batch_op.create_index('ix_trigger_due', ['ws', 'due'], unique=False, sqlite_where=sa.text('due is not null'), postgresql_where=sa.text('due is not null'))
+        batch_op.create_index('ix_trigger_script', ['ws', 'script'], unique=False)
+
     op.create_table('wait',
     sa.Column('ws', sa.Integer(), nullable=False),
     sa.Column('run', sa.BigInteger(), nullable=False),
@@ -372,6 +410,10 @@ def downgrade() -> None:
         batch_op.drop_index('ix_wait_stream')
 
     op.drop_table('wait')
+    with op.batch_alter_table('trigger', schema=None) as batch_op:
+        batch_op.drop_index('ix_trigger_script')
+        batch_op.drop_index('ix_trigger_due', sqlite_where=sa.text('due is not null'), postgresql_where=sa.text('due is not null'))
+
     op.drop_table('trigger')
     op.drop_table('token')
     with op.batch_alter_table('timer', schema=None) as batch_op:
@@ -379,6 +421,13 @@ def downgrade() -> None:
 
     op.drop_table('timer')
     op.drop_table('taken')
+    with op.batch_alter_table('start', schema=None) as batch_op:
+        batch_op.drop_index('ix_start_run')
+        batch_op.drop_index('ix_start_open', sqlite_where=sa.text("state in ('live','queued')"), postgresql_where=sa.text("state in ('live','queued')"))
+        batch_op.drop_index('ix_start_at')
+
+    op.drop_table('start')
+    op.drop_table('standing')
     op.drop_table('setting')
     op.drop_table('session')
     op.drop_table('script')
@@ -404,6 +453,9 @@ def downgrade() -> None:
     op.drop_table('member')
     op.drop_table('login')
     op.drop_table('lease')
+    with op.batch_alter_table('job', schema=None) as batch_op:
+        batch_op.drop_index('ix_job_conversation')
+
     op.drop_table('job')
     op.drop_table('identity')
     op.drop_table('history')
