@@ -114,14 +114,21 @@ def _examined(
 
 
 def check_plan(
-    plan: Plan, catalog: Catalog, world: World, bound: Mapping[str, str | None] | None = None
+    plan: Plan,
+    catalog: Catalog,
+    world: World,
+    bound: Mapping[str, str | None] | None = None,
+    found: Read | None = None,
 ) -> list[Problem]:
     """What is wrong with a plan that has no text: an edited one. `bound`: names it sees from outside, with types.
+    `found`: the text of the ops that the edit brings, known by their places in this plan, with its own problems.
 
-    Places in the problems mean nothing; messages and mends do."""
+    Places of problems elsewhere mean nothing (they stand at 0); messages and mends do."""
     seen = {name: said or "any" for name, said in (bound or {}).items()}
     world = replace(world, bindings={**world.bindings, **seen})
-    checking = _checking(plan, catalog, world, None, None)
+    checking = _checking(plan, catalog, world, found, None)
+    if found is not None:
+        return _merged(found, checking)
     return _once([problem for check in CHECKS for problem in check(checking)], placed=False)
 
 

@@ -1,15 +1,15 @@
-"""What people do to what is pending: answer a card, change an ask, stop a run. Replies say what stands."""
+"""One ask, for one person: its page, and what is answered there. Replies say what stands."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
-from bot.runtime.desk import NotThere, Said
-from bot.server import conversation, rights
-from bot.server.auth import Reader, has_csrf, reader_of, same_origin
+from bot.runtime.desk import Said
+from bot.server import conversation
+from bot.server.auth import has_csrf, reader_of, same_origin
 from bot.server.bodies import NoJson, TooLarge, read_form
 from bot.server.composing import fields_of
 from bot.server.respond import not_there, page, said, shown_once, told
@@ -78,40 +78,3 @@ def _given(form: dict[str, str]) -> Any:
 
 def _told(request: Request, back: str, reply: Said) -> Response:
     return told(request, _own(back), reply.text, status=reply.status, accepted=reply.accepted)
-
-
-async def edit(request: Request, reader: Reader, form: dict[str, str]) -> Response:
-    """An edit from a page: `run` (cancel, pause, resume, retry), or of one op: to, within, withdraw, skip."""
-    desk, run_id = desk_of(request), request.path_params["run"]
-    back = form.get("back") or f"/runs/{run_id}"
-
-    def visible(tx: Transaction) -> bool:
-        return rights.reads_run(tx, run_id, reader.email) or rights.asked_in(tx, run_id, reader.email)
-
-    if not await desk.committer.read(visible):
-        return not_there(reader)
-    change = _change(form)
-    if change is None:
-        return told(
-            request, _own(back), "Pick whom to hand it to, or write a window such as `3d`. Nothing changed.", status=422
-        )
-    try:
-        reply = await desk.edit(run_id, change, by=reader.email, why=form.get("why") or None)
-    except NotThere:
-        return not_there(reader)
-    return _told(request, back, reply)
-
-
-def _change(form: dict[str, str]) -> dict[str, Any] | None:
-    if form.get("run"):
-        return {"run": form["run"]}
-    op = form.get("op", "")
-    if form.get("do") in ("withdraw", "skip"):
-        return {"op": op, form["do"]: True}
-    if form.get("to"):
-        return {"op": op, "to": form["to"]}
-    return {"op": op, "within": form["within"].strip()} if form.get("within", "").strip() else None
-
-
-def json_reply(reply: Said) -> JSONResponse:
-    return JSONResponse({"text": reply.text}, reply.status)

@@ -16,7 +16,7 @@ from bot.domain.errors import WaitonError
 from bot.language import durations
 from bot.language.problems import did_you_mean, nearest
 from bot.runtime.desk import Desk, NotThere
-from bot.server import hooks, live, rights
+from bot.server import hooks, live, previewing, rights
 from bot.server.auth import bearer_of
 from bot.server.bodies import NoJson, TooLarge, limited, read_json
 from bot.server.room import desk_of, make_job
@@ -211,17 +211,18 @@ async def answer(request: Request, email: str) -> Response:
 
 
 async def edit(request: Request, email: str) -> Response:
-    """One edit of section 10 of the language, with `why` and `rev` beside it."""
+    """One edit of section 10 of the language, with `why` and `rev` beside it; with `preview` nothing changes."""
     body = await _body(request)
-    why, rev = body.pop("why", None), body.pop("rev", None)
+    why, rev, trying = body.pop("why", None), body.pop("rev", None), body.pop("preview", False)
     change = body.pop("edit", body)
     if (
         not isinstance(change, dict)
         or (why is not None and not isinstance(why, str))
-        or (rev is not None and not isinstance(rev, int))
+        or (rev is not None and (not isinstance(rev, int) or isinstance(rev, bool)))
+        or not isinstance(trying, bool)
     ):
         return _said('An edit is an object such as `{"op": "scope", "to": "bo@acme.de"}`. Nothing changed.', 422)
-    return await _edit(request, email, {k: v for k, v in change.items() if k != "by"}, why, rev)
+    return await _edit(request, email, {k: v for k, v in change.items() if k != "by"}, why, rev, trying)
 
 
 async def cancel(request: Request, email: str) -> Response:
@@ -233,7 +234,9 @@ async def cancel(request: Request, email: str) -> Response:
     return await _edit(request, email, {"run": "cancel"}, why if isinstance(why, str) else None, None)
 
 
-async def _edit(request: Request, email: str, change: dict[str, Any], why: str | None, rev: int | None) -> Response:
+async def _edit(
+    request: Request, email: str, change: dict[str, Any], why: str | None, rev: int | None, trying: bool = False
+) -> Response:
     desk, run_id = desk_of(request), request.path_params["run"]
 
     def concerned(tx: Transaction) -> bool:
@@ -241,7 +244,13 @@ async def _edit(request: Request, email: str, change: dict[str, Any], why: str |
 
     if not await desk.committer.read(concerned):
         return _absent()
+    if trying:
+        said, trial = await desk.try_edit(run_id, change, by=email, why=why, rev=rev)
+        seen = previewing.preview(said, trial, await desk.world(), desk.catalog)
+        return JSONResponse(seen.report(), said.status)
     reply = await desk.edit(run_id, change, by=email, why=why, rev=rev)
+    if reply.problems:
+        return JSONResponse({"text": reply.text, "problems": list(reply.problems)}, reply.status)
     return _said(reply.text, reply.status)
 
 

@@ -8,12 +8,12 @@ import structlog
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from bot.runtime.committer import database_away
-from bot.server import acting, endpoints, hooks, live, login, openapi, operators, record, room
+from bot.server import acting, changing, endpoints, hooks, live, login, openapi, operators, record, room
 from bot.server.respond import Guard, not_there, plain_page
 from bot.server.room import for_post, for_reader
 from bot.server.static import static
@@ -34,7 +34,8 @@ def app(product: Product) -> Starlette:
             Route("/tap/{seq:int}", for_post(room.tap), methods=["POST"]),
             Route("/inbox", for_reader(room.inbox)),
             Route("/runs/{run}", for_reader(record.show)),
-            Route("/runs/{run}/edit", for_post(acting.edit), methods=["POST"]),
+            Route("/runs/{run}/edit", for_reader(changing.show)),
+            Route("/runs/{run}/edit", for_post(changing.post), methods=["POST"]),
             Route("/a/{token}", acting.ask),
             Route("/a/{token}", acting.answer, methods=["POST"]),
             Route("/e/{token}", endpoints.show),
@@ -53,7 +54,7 @@ def app(product: Product) -> Starlette:
             Route("/metrics", operators.metrics),
         ],
         middleware=[Middleware(Guard)],
-        exception_handlers={HTTPException: _http, Exception: _broken},
+        exception_handlers={HTTPException: _http, ClientDisconnect: _gone, Exception: _broken},
     )
     made.state.product = product
     made.state.closing = asyncio.Event()
@@ -68,6 +69,11 @@ async def _http(request: Request, fault: Exception) -> Response:
     if request.url.path.startswith(("/api", "/hooks", "/e/")):
         return JSONResponse({"text": said}, status)
     return not_there() if status == 404 else plain_page(said, "Nothing changed.", status=status)
+
+
+async def _gone(request: Request, fault: Exception) -> Response:
+    """The caller left before the body was read: nobody is there to be told, and nothing was done."""
+    return Response(status_code=499)
 
 
 async def _broken(request: Request, fault: Exception) -> Response:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ from bot.domain.catalog import Catalog, World
 from bot.domain.plan import Op, Plan, Region
 from bot.domain.record import OpRow, RunRow
 from bot.domain.values import text
-from bot.engine import asks, tenses, words
+from bot.engine import asks, edits, tenses, words
 from bot.runtime import report
 from bot.runtime.commit import Site
 from bot.runtime.desk import is_open
@@ -80,6 +80,11 @@ class Item:
     private: bool = False
     ended: datetime | None = None
     owner: bool = False
+    several: bool = False
+    """Of a card: others are asked the same."""
+    late: list[str] = field(default_factory=list)
+    acceptable: bool = False
+    """The last late answer may still be accepted, by this reader."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -173,7 +178,7 @@ def talk(
         readers=readers(tx, world, job),
         items=items,
         run=current,
-        rail=_rail(tx, site, world, current) if current else [],
+        rail=_rail(tx, site, world, current, email) if current else [],
         others=[(r.id, lines[r.id]) for r in reversed(shown) if current and r.id != current.id],
         older=older,
     )
@@ -227,9 +232,10 @@ def readers(tx: Transaction, world: World, job: dict[str, Any]) -> str:
     return "private: " + words.names(members, world).replace(" or ", " and ")
 
 
-def _rail(tx: Transaction, site: Site, world: World, run: RunRow) -> list[rail.Line]:
+def _rail(tx: Transaction, site: Site, world: World, run: RunRow, email: str) -> list[rail.Line]:
     rows = {r.path: r for r in ops.StoredRows(tx, run.id, run.job).all()}
-    return rail.Rail(plan=site.index(tx, run.plan).plan, run=run, rows=rows, world=world, catalog=site.catalog).laid()
+    plan = site.index(tx, run.plan).plan
+    return rail.Rail(plan=plan, run=run, rows=rows, world=world, catalog=site.catalog, reader=email).laid()
 
 
 def _messages(tx: Transaction, world: World, job_id: str, after: datetime | None) -> list[Item]:
@@ -403,6 +409,7 @@ class _Run:
         item.state = "mine"
         found = tenses.waiting_on(op, self.world, self.world.now, reader=self.email)
         item.since, item.until = (found[0] if found else row["at"]), op.due
+        item.several = len(op.data.get("asked", [])) > 1
         item.meta = self._who_answers(item, op, row)
         plan_op = self._plan_op(op)
         if plan_op is not None and row["kind"] == "card" and item.card is not None:
@@ -432,9 +439,24 @@ class _Run:
             item.reason = op.data.get("reason") if op.state == "done" else None
             if op.state == "missed":
                 item.outcome = "missed"
+            self._late(item, op)
         else:
             item.reason = gate.get("reason")
             item.ended = datetime.fromisoformat(gate["at"]) if gate.get("at") else op.ended
+
+    def _late(self, item: Item, op: OpRow) -> None:
+        """Answers that came too late, and whether the reader may let the last one count."""
+        for given in op.data.get("late") or []:
+            who, answer = words.called(given["by"], self.world), phrases.short(text(given["answer"]), 60)
+            item.late.append(f"{who} answered `{answer}` {words.span(timedelta(seconds=given['late_s']))} late")
+        plan_op, spec = self._plan_op(op), self.catalog.get(op.op)
+        item.acceptable = bool(
+            item.late
+            and plan_op is not None
+            and spec is not None
+            and edits.steers(self.run, self.world, self.email)
+            and any(kind.key == "accept" for kind in edits.menu(spec, plan_op, op))
+        )
 
     def _who_answers(self, item: Item, op: OpRow, row: dict[str, Any]) -> str:
         owner = self.run.owner.casefold() == self.email.casefold()

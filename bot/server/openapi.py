@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route as HttpRoute
 
+from bot.engine.edits import RUN_EDITS
 from bot.server import api
 from bot.server.auth import reader_of
 from bot.server.respond import page
@@ -204,32 +205,41 @@ ROUTES: tuple[ApiRoute, ...] = (
         path="/api/runs/{run}/edits",
         handler=api.edit,
         name="edit",
-        summary="One edit of what is pending, as the language gives it, with `why` and `rev` beside it.",
+        summary="One edit of what is pending, as the language gives it, with `why` and `rev` (the revision that you "
+        "saw) beside it. With `preview` nothing changes: the plan's lines before and after, and what it means.",
         body={
             "type": "object",
             "properties": {
                 "op": TEXT,
                 "to": {},
                 "within": TEXT,
+                "until": TEXT,
                 "skip": {"type": "boolean"},
                 "withdraw": {"type": "boolean"},
-                "replace": {"type": "object"},
+                "replace": {"type": ["object", "string"]},
                 "remove": {"type": "boolean"},
                 "after": TEXT,
-                "insert": {"type": "array"},
+                "insert": {"type": ["array", "string"]},
                 "accept": {"type": "boolean"},
-                "run": {"enum": ["cancel", "pause", "resume", "retry"]},
+                "run": {"enum": [kind.key for kind in RUN_EDITS]},
                 "why": TEXT,
                 "rev": {"type": "integer"},
+                "preview": {"type": "boolean"},
             },
         },
         example={"op": "scope", "to": "bo@acme.de", "why": "on leave"},
         answers={
-            200: ("done", SAID),
+            200: (
+                'done; with `preview`: {"preview", "accepted", "text", "rev", "means", "before", "after", "diff"}',
+                SAID,
+            ),
             403: ("only its owner can", SAID),
             404: ("no such run", SAID),
             409: ("it has moved on: what it is now", SAID),
-            422: ("no edit", SAID),
+            422: (
+                'no edit, or a plan that does not stand: "problems" as `check` gives them, with "words"',
+                record(("text",), text=TEXT, problems={"type": "array", "items": {"type": "object"}}),
+            ),
         },
     ),
     ApiRoute(

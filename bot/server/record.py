@@ -14,7 +14,7 @@ from starlette.responses import Response
 from bot.domain.catalog import World
 from bot.domain.record import OpRow
 from bot.domain.values import text
-from bot.engine import words
+from bot.engine import edits, words
 from bot.language.write import as_json
 from bot.language.write_markdown import as_markdown
 from bot.runtime import report
@@ -51,7 +51,10 @@ async def show(request: Request, reader: Reader) -> Response:
             "state": report.state_of(run),
             "standing": next(i for i in items if i.kind == "status"),
             "messages": sorted((i for i in items if i.kind not in ("status", "script")), key=lambda i: i.at),
-            "rail": rail.Rail(plan=plan, run=run, rows=rows, world=world, catalog=desk.site.catalog, whole=True).laid(),
+            "rail": rail.Rail(
+                plan=plan, run=run, rows=rows, world=world, catalog=desk.site.catalog, whole=True, reader=reader.email
+            ).laid(),
+            "run_menu": edits.run_menu(run) if edits.steers(run, world, reader.email) else [],
             "timeline": [
                 entry
                 for e in entries

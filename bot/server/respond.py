@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -101,11 +101,27 @@ def moment(world: World, at: datetime | None, *, full: bool = False) -> Markup:
     )
 
 
+_MOMENT = re.compile(r"⟨(\d{4}-\d\d-\d\dT[\d:.]+\+00:00)⟩")
+
+
+def marked(at: datetime) -> str:
+    """A moment in a text of ours, for `timed` to find."""
+    return f"⟨{at.astimezone(UTC).isoformat()}⟩"
+
+
+def timed(text: Markup, world: World) -> Markup:
+    """A text of ours whose marked moments are put into the reader's zone."""
+    return Markup(_MOMENT.sub(lambda found: str(moment(world, datetime.fromisoformat(found[1]))), str(escape(text))))
+
+
 def render(template: str, world: World | None = None, **values: Any) -> str:
     def when(at: datetime | None, full: bool = False) -> Markup:
         return moment(world, at, full=full) if world is not None else Markup()
 
-    return templates().get_template(template).render(when=when, world=world, **values)
+    def moments(text: Markup) -> Markup:
+        return timed(text, world) if world is not None else text
+
+    return templates().get_template(template).render(when=when, moments=moments, world=world, **values)
 
 
 def page(template: str, world: World | None = None, *, status: int = 200, **values: Any) -> HTMLResponse:

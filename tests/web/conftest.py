@@ -13,13 +13,16 @@ from typing import Any
 
 import httpx2
 import pytest
+import uvicorn
 
 from bot.config import EXAMPLE, Settings, StreamSettings, load
 from bot.domain.catalog import StreamSpec
 from bot.runtime.clock import SetClock
 from bot.server.app import app
+from bot.server.serve import _Server, bound
 from bot.wiring import Product
 from store import people, runs
+from tests.web.browser import ARGS, CHROMIUM, Room
 
 ORIGIN = "http://waiton.test"
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -141,4 +144,29 @@ async def site(settings: Settings, anyio_backend: str) -> AsyncIterator[Site]:
     yield found
     for client in found.made:
         await client.aclose()
+    await product.stop()
+
+
+@pytest.fixture
+async def room(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Room]:
+    """A product that is served on a port of its own, and a browser."""
+    from playwright.async_api import async_playwright
+
+    (tmp_path / "waiton.toml").write_text(EXAMPLE, encoding="utf-8")
+    found: Settings = load({"WAITON_DATABASE_URL": f"sqlite:///{tmp_path}/waiton.db", "WAITON_PORT": "0"})
+    held = bound(found)
+    product = Product(replace(found, port=held.getsockname()[1]))
+    await product.start()
+    web = app(product)
+    server = _Server(
+        uvicorn.Config(web, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=2)
+    )
+    serving = asyncio.create_task(server.serve([held]))
+    async with async_playwright() as play:
+        browser = await play.chromium.launch(executable_path=CHROMIUM, args=ARGS)
+        yield Room(product=product, url=product.settings.url, browser=browser)
+        await browser.close()
+    web.state.closing.set()
+    server.should_exit = True
+    await serving
     await product.stop()

@@ -154,6 +154,30 @@ document.addEventListener("submit", async (e) => {
   } catch { toast("That did not arrive. Try it again."); } finally { form.classList.remove("busy"); }
 });
 
+// --- what is typed and what is wrong in it ---------------------------------------------------------------------------
+function underline(behind, value, marks) { // the words at fault, drawn behind the text
+  behind.replaceChildren();
+  value.split("\n").forEach((line, i) => {
+    const chars = Array.from(line);
+    let at = 0;
+    marks.filter((m) => m.line === i + 1).sort((a, b) => a.column - b.column).forEach((m) => {
+      if (m.column - 1 < at) return;
+      behind.append(chars.slice(at, m.column - 1).join(""));
+      const mark = document.createElement("mark");
+      mark.textContent = chars.slice(m.column - 1, m.column - 1 + m.length).join("") || " ";
+      behind.append(mark);
+      at = m.column - 1 + m.length;
+    });
+    behind.append(chars.slice(at).join("") + "\n");
+  });
+}
+function mended(value, d) { // the text with one mend made: line, column and length count characters
+  const chars = Array.from(value);
+  const at = Array.from(value.split("\n").slice(0, d.line - 1).map((l) => `${l}\n`).join("")).length + Number(d.column) - 1;
+  chars.splice(at, Number(d.length), ...Array.from(d.text));
+  return chars.join("");
+}
+
 // --- the composer ----------------------------------------------------------------------------------------------------
 const compose = $("compose");
 if (compose) {
@@ -161,22 +185,8 @@ if (compose) {
   const key = `draft ${location.pathname}`;
   let waiting = 0, turn = 0, ready = false;
   const draw = (marks) => {
-    const lines = text.value.split("\n");
-    gutter.textContent = lines.map((_, i) => i + 1).join("\n");
-    behind.replaceChildren();
-    lines.forEach((line, i) => {
-      const chars = Array.from(line);
-      let at = 0;
-      marks.filter((m) => m.line === i + 1).sort((a, b) => a.column - b.column).forEach((m) => {
-        if (m.column - 1 < at) return;
-        behind.append(chars.slice(at, m.column - 1).join(""));
-        const mark = document.createElement("mark");
-        mark.textContent = chars.slice(m.column - 1, m.column - 1 + m.length).join("") || " ";
-        behind.append(mark);
-        at = m.column - 1 + m.length;
-      });
-      behind.append(chars.slice(at).join("") + "\n");
-    });
+    gutter.textContent = text.value.split("\n").map((_, i) => i + 1).join("\n");
+    underline(behind, text.value, marks);
   };
   const allow = (yes) => { run.disabled = !(ready = yes); };
   async function check() {
@@ -215,10 +225,7 @@ if (compose) {
     const mend = e.target.closest(".mend");
     if (!mend) return;
     e.preventDefault();
-    const d = mend.dataset, chars = Array.from(text.value);
-    const at = Array.from(text.value.split("\n").slice(0, d.line - 1).map((l) => `${l}\n`).join("")).length + Number(d.column) - 1;
-    chars.splice(at, Number(d.length), ...Array.from(d.text));
-    text.value = chars.join("");
+    text.value = mended(text.value, mend.dataset);
     text.focus();
     changed(0);
   });

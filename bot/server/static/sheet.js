@@ -1,0 +1,84 @@
+// An edit in a dialog over the page: its menu, what it would do as one types, then Apply. Without this it is a page.
+"use strict";
+let sheet = null, trying = 0, tries = 0;
+
+function opened(edit) {
+  if (!$("edit") || sheet) {
+    if (!sheet) {
+      sheet = document.createElement("dialog");
+      sheet.className = "over";
+      sheet.setAttribute("aria-label", "Change");
+      document.body.append(sheet);
+    }
+    sheet.replaceChildren(edit);
+    if (!sheet.open) sheet.showModal();
+  } else $("edit").replaceWith(edit);
+  localise(edit);
+  const first = edit.querySelector("#edit-value") || edit.querySelector("[aria-current]") || edit.querySelector("a, button");
+  if (first) first.focus();
+  marks(edit);
+}
+async function load(href) {
+  try {
+    const got = await fetch(href, { headers: { "X-Part": "1" }, credentials: "same-origin" });
+    const edit = new DOMParser().parseFromString(await got.text(), "text/html").getElementById("edit");
+    if (edit) opened(document.importNode(edit, true)); else location.assign(href);
+  } catch { toast("That did not arrive. Try it again."); }
+}
+function marks(root) { // the words at fault, underlined behind what is typed
+  const text = root.querySelector("textarea#edit-value"), behind = root.querySelector(".behind");
+  if (!text || !behind) return;
+  underline(behind, text.value, [...root.querySelectorAll(".at[data-line]")].map((el) => ({ line: +el.dataset.line, column: +el.dataset.column, length: +el.dataset.length })));
+}
+async function tryIt(form) {
+  const mine = ++tries, body = new URLSearchParams(new FormData(form));
+  body.set("step", "preview");
+  form.querySelector("#edit-preview").setAttribute("aria-busy", "true");
+  try {
+    const got = await fetch(form.action, { method: "POST", body, headers: { Accept: "text/html" }, credentials: "same-origin" });
+    const fresh = new DOMParser().parseFromString(await got.text(), "text/html").getElementById("edit-preview");
+    if (mine !== tries || !fresh || !form.isConnected) return;
+    form.querySelector("#edit-preview").replaceWith(document.importNode(fresh, true));
+    form.querySelector(":scope > .fault").hidden = true;
+    marks(form);
+  } catch { toast("That did not arrive. Try it again."); }
+}
+document.addEventListener("click", (e) => {
+  const link = e.target.closest("a[data-edit]");
+  if (link && !e.metaKey && !e.ctrlKey && !e.shiftKey) { e.preventDefault(); load(link.href); return; }
+  if (sheet && e.target.closest("[data-close]") && sheet.contains(e.target)) { e.preventDefault(); sheet.close(); return; }
+  const mend = e.target.closest("#edit-preview .mend"), form = mend && mend.closest("form");
+  if (!mend) return;
+  const text = form.querySelector("#edit-value");
+  text.value = mended(text.value, mend.dataset);
+  tryIt(form);
+});
+document.addEventListener("input", (e) => {
+  const form = e.target.closest("form[data-try]");
+  if (!form || e.target.name !== "value") return;
+  const behind = form.querySelector(".behind");
+  if (behind) underline(behind, e.target.value, []);
+  clearTimeout(trying);
+  trying = setTimeout(() => tryIt(form), 250);
+});
+document.addEventListener("submit", async (e) => {
+  const form = e.target;
+  if (!form.matches("form[data-try]")) return;
+  e.preventDefault();
+  if (form.classList.contains("busy")) return;
+  if (e.submitter && e.submitter.value === "preview") { tryIt(form); return; }
+  form.classList.add("busy");
+  try {
+    const got = await send(form, e.submitter);
+    if (got.accepted) {
+      toast(got.text);
+      if (sheet && sheet.contains(form)) { sheet.close(); refresh(); } else location.assign(form.elements.back.value);
+      return;
+    }
+    await tryIt(form);
+    const fault = form.querySelector(":scope > .fault");
+    fault.replaceChildren();
+    words(fault, got.text);
+    fault.hidden = false;
+  } catch { toast("That did not arrive. Try it again."); } finally { form.classList.remove("busy"); }
+});
