@@ -443,7 +443,7 @@ async def edit_run(
         if as_json:
             print(json.dumps(found, ensure_ascii=False, indent=1))
         else:
-            shown = [*previewing.problem_lines(said.problems), *lines]
+            shown = previewing.problem_lines(said.problems) if said.problems else lines
             print("\n".join(shown), file=sys.stdout if said.accepted else sys.stderr)
         return FINE if said.accepted else REFUSED
 

@@ -109,6 +109,29 @@ class MemoryFiles:
     def save(self, job: str, path: str, text: str) -> None:
         self.content[str(inside(path))] = text.encode("utf-8", "surrogatepass")
 
+    def copy(self) -> MemoryFiles:
+        """The same files; what one of the two saves the other does not see."""
+        return MemoryFiles(content=dict(self.content), links=dict(self.links), sizes=dict(self.sizes))
+
+
+@dataclass(slots=True, kw_only=True)
+class ShadowFiles(MemoryFiles):
+    """A job's files as they are; what is saved stays in memory."""
+
+    under: Files
+    job: str
+
+    def glob(self, job: str, pattern: str) -> list[str]:
+        return sorted({*self.under.glob(self.job, pattern), *MemoryFiles.glob(self, job, pattern)})
+
+    def read(self, job: str, path: str) -> str:
+        if str(inside(path)) in self.content:
+            return MemoryFiles.read(self, job, path)
+        return self.under.read(self.job, path)
+
+    def copy(self) -> ShadowFiles:
+        return ShadowFiles(under=self.under, job=self.job, content=dict(self.content))
+
 
 @dataclass(frozen=True, slots=True)
 class FolderFiles:

@@ -31,6 +31,7 @@ def app(product: Product) -> Starlette:
             Route("/jobs/{job}", for_reader(room.job)),
             Route("/jobs/{job}/runs", for_post(room.post_script), methods=["POST"]),
             Route("/check", for_post(room.check), methods=["POST"]),
+            Route("/rehearse", for_post(room.rehearse), methods=["POST"]),
             Route("/tap/{seq:int}", for_post(room.tap), methods=["POST"]),
             Route("/inbox", for_reader(room.inbox)),
             Route("/runs/{run}", for_reader(record.show)),
@@ -58,6 +59,7 @@ def app(product: Product) -> Starlette:
     )
     made.state.product = product
     made.state.closing = asyncio.Event()
+    made.state.rehearsing = asyncio.Semaphore(1)
     return made
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from bot.domain.plan import Input
 from bot.language.script import Examined
 from bot.runtime.desk import Desk
 from bot.server import phrases
+from bot.server.rehearsing import Rehearsal, rehearsal
 
 
 @dataclass(slots=True, kw_only=True)
@@ -31,6 +33,7 @@ class State:
     """Effects that would start without waiting for an ask above them: the note, and what makes them wait."""
     inputs: tuple[Input, ...] = ()
     given: dict[str, str] = field(default_factory=dict)
+    rehearsal: Rehearsal | None = None
 
     @property
     def label(self) -> str:
@@ -57,6 +60,22 @@ async def state_of(desk: Desk, world: World, text: str, *, by: str, job: str | N
     if state.ready and not state.saves:
         await _overtaking(desk, seen, state, text, by=by, job=job)
     return state
+
+
+async def rehearsed(
+    desk: Desk,
+    world: World,
+    text: str,
+    *,
+    by: str,
+    job: str | None,
+    given: Mapping[str, str],
+    turn: asyncio.Semaphore,
+) -> Rehearsal:
+    """Every branch of a text as it would be started with these inputs."""
+    seen = await desk.check(text, by=by, job=job, starting=False)
+    declared = (seen.plan.inputs or ()) if seen.plan is not None else ()
+    return await rehearsal(desk, world, text, by=by, job=job, inputs=input_values(declared, given) or None, turn=turn)
 
 
 async def _overtaking(desk: Desk, seen: Examined, state: State, text: str, *, by: str, job: str | None) -> None:

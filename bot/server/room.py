@@ -240,6 +240,10 @@ async def _composed(request: Request, reader: Reader, job_id: str | None, form: 
     if kind in ("mend", "wait") and which.isdigit():
         text = composing.mended(text, state.problems if kind == "mend" else state.waits, int(which))
         state = await composing.state_of(desk, reader.world, text, by=reader.email, job=job_id, given=given)
+    if kind == "rehearse":
+        state.rehearsal = await composing.rehearsed(
+            desk, reader.world, text, by=reader.email, job=job_id, given=given, turn=request.app.state.rehearsing
+        )
     return await _job_page(request, reader, job_id, text=text, state=state)
 
 
@@ -338,6 +342,23 @@ async def check(request: Request, reader: Reader, form: dict[str, str]) -> Respo
     marks = [{k: p[k] for k in ("line", "column", "length")} for p in state.problems]
     html = render("composer_state.html", reader.world, state=state, job=job_id)
     return JSONResponse({"html": html, "hint": state.hint, "marks": marks, "ready": state.ready, "label": state.label})
+
+
+async def rehearse(request: Request, reader: Reader, form: dict[str, str]) -> Response:
+    """Every branch of the composer's text, for the page's script: `{html}`. Nothing is stored or sent."""
+    desk, job_id = desk_of(request), form.get("job") or None
+    if job_id and not await desk.committer.read(rights.reads_job, job_id, reader.email):
+        return JSONResponse({"text": "This job is not here."}, 404)
+    found = await composing.rehearsed(
+        desk,
+        reader.world,
+        form.get("script", ""),
+        by=reader.email,
+        job=job_id,
+        given=composing.fields_of(form, "in."),
+        turn=request.app.state.rehearsing,
+    )
+    return JSONResponse({"html": render("rehearsal.html", reader.world, rehearsal=found)})
 
 
 async def inbox(request: Request, reader: Reader) -> Response:

@@ -188,7 +188,8 @@ if (compose) {
     gutter.textContent = text.value.split("\n").map((_, i) => i + 1).join("\n");
     underline(behind, text.value, marks);
   };
-  const allow = (yes) => { run.disabled = !(ready = yes); };
+  const rehearse = $("rehearse"), rehearsal = $("rehearsal");
+  const allow = (yes) => { run.disabled = !(ready = yes); if (!rehearse.hasAttribute("aria-busy")) rehearse.disabled = !yes; };
   async function check() {
     const mine = ++turn;
     const focus = document.activeElement && $("state").contains(document.activeElement) ? document.activeElement.id : null;
@@ -210,8 +211,32 @@ if (compose) {
       allow(found.ready);
     } catch { hint.textContent = "Not connected; it is checked when the room is back"; }
   }
+  async function walk() { // every branch of the text as it stands; what is typed meanwhile makes it void
+    const typed = () => new URLSearchParams(new FormData(compose)).toString();
+    const mine = typed(), since = Date.now();
+    rehearse.setAttribute("aria-busy", "true");
+    rehearse.disabled = true;
+    const line = document.createElement("p");
+    line.className = "soft small working";
+    const tell = () => { line.textContent = `Walking the branches… ${Math.round((Date.now() - since) / 1000)} s`; };
+    tell();
+    rehearsal.replaceChildren(line);
+    const ticking = setInterval(tell, 1000);
+    try {
+      const got = await fetch("/rehearse", { method: "POST", body: new URLSearchParams(new FormData(compose)), headers: { Accept: "application/json" }, credentials: "same-origin" });
+      const found = await got.json();
+      if (mine !== typed()) rehearsal.replaceChildren();
+      else if (got.ok) { rehearsal.innerHTML = found.html; rehearsal.tabIndex = -1; rehearsal.focus({ preventScroll: true }); rehearsal.scrollIntoView({ block: "nearest" }); }
+      else line.textContent = found.text;
+    } catch { line.textContent = "Not connected; nothing was rehearsed."; } finally {
+      clearInterval(ticking);
+      rehearse.removeAttribute("aria-busy");
+      rehearse.disabled = !ready;
+    }
+  }
   const changed = (wait) => {
     draw([]);
+    rehearsal.replaceChildren();
     allow(false);
     sessionStorage.setItem(key, text.value);
     clearTimeout(waiting);
@@ -231,6 +256,7 @@ if (compose) {
   });
   compose.addEventListener("submit", async (e) => {
     const by = e.submitter;
+    if (by && by.value === "rehearse") { e.preventDefault(); if (ready) walk(); return; }
     if (!by || !["run", "message"].includes(by.value) || compose.getAttribute("action") === "/jobs") { sessionStorage.removeItem(key); return; }
     e.preventDefault();
     if (by.value === "run" && !ready) return;
