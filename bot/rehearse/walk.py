@@ -117,7 +117,7 @@ class Walker(Player):
         else:
             value: Any = choices[at] if choices else "an answer"
             if row.data.get("fields"):
-                value = {f["name"]: _sample(f) for f in row.data["fields"]}
+                value = {f["name"]: _sample(f, self.scenario) for f in row.data["fields"]}
             for who in list(row.data.get("asked", [])):
                 if who.startswith("agent"):
                     continue
@@ -164,10 +164,25 @@ def replace_moves(scenario: Scenario) -> Scenario:
     return replace(scenario, moves=(), until=None)
 
 
-def _sample(field: dict[str, Any]) -> Any:
-    return {"number": field.get("min", 1), "date": "2030-01-01", "time": "09:00", "bool": True}.get(
-        field["type"], (field.get("choices") or ["an answer"])[0]
-    )
+def _sample(field: dict[str, Any], scenario: Scenario) -> Any:
+    """What fits a field."""
+    match field["type"]:
+        case "number":
+            return field.get("min", field.get("max", 1))
+        case "date":
+            return str(field.get("min", "2030-01-01"))
+        case "time":
+            return "09:00"
+        case "bool":
+            return True
+        case "choice":
+            return (field.get("choices") or ["an answer"])[0]
+        case "person":
+            return scenario.people[0].email if scenario.people else scenario.owner
+        case "file":
+            return {"name": "file.txt", "type": "text/plain", "size": 0, "path": "file.txt"}
+        case _:
+            return "an answer".ljust(field.get("min", 0), ".")[: field.get("max")]
 
 
 def outcome(player: Walker, chooser: Chooser) -> dict[str, Any]:

@@ -8,13 +8,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from bot.runtime.desk import Said
-from bot.server import conversation
+from bot.server import attachments, conversation
 from bot.server.auth import has_csrf, reader_of, same_origin
 from bot.server.bodies import NoJson, TooLarge, read_form
 from bot.server.composing import fields_of
 from bot.server.respond import not_there, page, said, shown_once, told
 from bot.server.room import _own, _refused, desk_of
-from store import outbox
+from channels.web import render
+from channels.web.limits import UPLOAD_BYTES
+from store import outbox, runs
 from store.dialect import Transaction
 
 
@@ -58,16 +60,42 @@ async def answer(request: Request) -> Response:
     reader = await reader_of(request)
     if not same_origin(request, strict=reader is not None):
         return _refused(request, "This did not come from a page of this room. Nothing changed.", 403)
+    row = await desk.committer.read(outbox.by_token, token)
+    run = await desk.committer.read(runs.get, row["run"]) if row is not None else None
+    uploads = render.shown(row["card"]).uploads if row is not None else 0
+    uploaded: dict[str, dict[str, Any]] = {}
     try:
-        form = await read_form(request)
-    except (TooLarge, NoJson):
+        if uploads and run is not None and request.headers.get("content-type", "").startswith("multipart/form-data"):
+            raw = await attachments.read_upload(request, most_files=uploads)
+            try:
+                form = {name: value for name, value in raw.multi_items() if isinstance(value, str)}
+                if reader is not None and not has_csrf(request, reader, form):
+                    return _refused(request, ANOTHER, 403)
+                uploaded = await attachments.kept(desk, run.job, raw, "f.")
+            finally:
+                await raw.close()
+        else:
+            form = await read_form(request)
+    except TooLarge:
+        return _refused(
+            request, f"That is too large: {UPLOAD_BYTES // 1048576} MiB a file at most. Nothing changed.", 413
+        )
+    except NoJson:
         return _refused(request, "This form does not read. Nothing changed.", 400)
     if reader is not None and not has_csrf(request, reader, form):
-        return _refused(request, "This page is from another log-in; load it again. Nothing changed.", 403)
+        return _refused(request, ANOTHER, 403)
+    given = _given(form)
+    if uploaded:
+        given = {**(given if isinstance(given, dict) else {}), **uploaded}
     reply = await desk.answer_token(
-        token, _given(form), by=reader.email if reader else None, reason=form.get("reason") or None
+        token, given, by=reader.email if reader else None, reason=form.get("reason") or None
     )
+    if uploaded and run is not None and not reply.accepted:
+        await attachments.dropped(desk, run.job, uploaded)
     return _told(request, form.get("back") or f"/a/{token}", reply)
+
+
+ANOTHER = "This page is from another log-in; load it again. Nothing changed."
 
 
 def _given(form: dict[str, str]) -> Any:

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from bot.runtime.committer import database_away
-from bot.server import acting, changing, endpoints, hooks, live, login, openapi, operators, record, room
+from bot.server import acting, attachments, changing, endpoints, hooks, live, login, openapi, operators, record, room
 from bot.server.respond import Guard, not_there, plain_page
 from bot.server.room import for_post, for_reader
 from bot.server.static import static
@@ -37,6 +37,7 @@ def app(product: Product) -> Starlette:
             Route("/runs/{run}", for_reader(record.show)),
             Route("/runs/{run}/edit", for_reader(changing.show)),
             Route("/runs/{run}/edit", for_post(changing.post), methods=["POST"]),
+            Route("/runs/{run}/files/{path:path}", for_reader(attachments.download)),
             Route("/a/{token}", acting.ask),
             Route("/a/{token}", acting.answer, methods=["POST"]),
             Route("/e/{token}", endpoints.show),

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route as HttpRoute
 
 from bot.engine.edits import RUN_EDITS
-from bot.server import api
+from bot.server import api, attachments
 from bot.server.auth import reader_of
 from bot.server.respond import page
 
@@ -77,6 +77,20 @@ RUN = {
     },
     "required": ["id", "job", "owner", "state", "created"],
 }
+FILE = {
+    "type": "object",
+    "properties": {
+        "name": TEXT,
+        "path": TEXT,
+        "size": {"type": ["integer", "null"]},
+        "how": {"enum": ["saved", "uploaded", "said"]},
+        "by": TEXT,
+        "at": TEXT,
+        "op": TEXT,
+        "url": TEXT,
+    },
+    "required": ["name", "path", "size", "how", "url"],
+}
 REFUSED = {"type": "object", "properties": {"refused": {"type": "array", "items": PROBLEM}}, "required": ["refused"]}
 
 
@@ -98,7 +112,7 @@ class ApiRoute:
     optional_body: bool = False
     query: dict[str, str] = field(default_factory=dict)
     example: Any = None
-    stream: bool = False
+    media: str = "application/json"
 
 
 NEW_RUN = record(("script",), script=TEXT, inputs={"type": "object"}, job=TEXT)
@@ -278,10 +292,33 @@ ROUTES: tuple[ApiRoute, ...] = (
     ),
     ApiRoute(
         method="GET",
+        path="/api/runs/{run}/files",
+        handler=attachments.listed,
+        name="listFiles",
+        summary="The files of a run: what it saved, what was uploaded to its questions, what came with its messages.",
+        answers={
+            200: (
+                '{"files": [{name, path, size, how, by, at, op, url}]}',
+                record(("files",), files={"type": "array", "items": FILE}),
+            ),
+            404: ("no such run", SAID),
+        },
+    ),
+    ApiRoute(
+        method="GET",
+        path="/api/runs/{run}/files/{path}",
+        handler=attachments.download_api,
+        name="getFile",
+        summary="One file of a run, by the `path` or `url` of the list.",
+        media="application/octet-stream",
+        answers={200: ("the file", None), 404: ("no such file", SAID)},
+    ),
+    ApiRoute(
+        method="GET",
         path="/api/runs/{run}/events",
         handler=api.events,
         name="followRun",
-        stream=True,
+        media="text/event-stream",
         summary="A run's history as server-sent events, from `Last-Event-ID` on, until the run ends.",
         answers={
             200: ("text/event-stream: `id` counts from 1, `event` is what happened, `data` who, when and what", None),
@@ -296,8 +333,8 @@ def routes() -> list[HttpRoute]:
 
 
 def _typed(path: str) -> str:
-    """Paths of ops hold slashes never, dots and brackets often; streams may hold anything."""
-    return path.replace("{stream}", "{stream:path}")
+    """Paths of ops hold slashes never, dots and brackets often; streams and files may hold anything."""
+    return path.replace("{stream}", "{stream:path}").replace("{path}", "{path:path}")
 
 
 @lru_cache(maxsize=1)
@@ -328,7 +365,6 @@ def _operation(route: ApiRoute) -> dict[str, Any]:
         {"name": name, "in": "query", "required": False, "description": words, "schema": TEXT}
         for name, words in route.query.items()
     ]
-    media = "text/event-stream" if route.stream else "application/json"
     answers = {**route.answers, 401: ("no bearer token that stands", SAID)}
     found: dict[str, Any] = {
         "operationId": route.name,
@@ -337,7 +373,7 @@ def _operation(route: ApiRoute) -> dict[str, Any]:
         "responses": {
             str(code): {
                 "description": words,
-                "content": {media if code == 200 else "application/json": {"schema": schema or TEXT}},
+                "content": {route.media if code == 200 else "application/json": {"schema": schema or TEXT}},
             }
             for code, (words, schema) in sorted(answers.items())
         },

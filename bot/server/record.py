@@ -18,7 +18,7 @@ from bot.engine import edits, words
 from bot.language.write import as_json
 from bot.language.write_markdown import as_markdown
 from bot.runtime import report
-from bot.server import conversation, phrases, rail, rights
+from bot.server import attachments, conversation, phrases, rail, rights
 from bot.server.auth import Reader
 from bot.server.respond import not_there, page, said, shown_once
 from bot.server.room import _around, desk_of
@@ -31,7 +31,8 @@ async def show(request: Request, reader: Reader) -> Response:
     world = reader.world
 
     def read(tx: Transaction) -> dict[str, Any] | None:
-        if not rights.reads_run(tx, run_id, reader.email) and not rights.asked_in(tx, run_id, reader.email):
+        readable = rights.reads_run(tx, run_id, reader.email)
+        if not readable and not rights.asked_in(tx, run_id, reader.email):
             return None
         run = runs.get(tx, run_id)
         if run is None:
@@ -54,6 +55,7 @@ async def show(request: Request, reader: Reader) -> Response:
             "rail": rail.Rail(
                 plan=plan, run=run, rows=rows, world=world, catalog=desk.site.catalog, whole=True, reader=reader.email
             ).laid(),
+            "files": attachments.of_run(tx, attachments.store_of(desk), run, found, reader.email) if readable else [],
             "run_menu": edits.run_menu(run) if edits.steers(run, world, reader.email) else [],
             "timeline": [
                 entry

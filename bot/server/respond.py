@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -68,8 +69,13 @@ def templates() -> Environment:
     )
     made.filters.update(ticks=ticks, links=links)
     helpers: dict[str, Any] = made.globals
-    helpers["asset"] = asset
+    helpers.update(asset=asset, file_at=file_at)
     return made
+
+
+def file_at(run: str, path: str) -> str:
+    """Where a file of a run is handed out."""
+    return f"/runs/{quote(run)}/files/{quote(path.lstrip('/'))}"
 
 
 def ticks(text: str) -> Markup:
@@ -169,15 +175,11 @@ def told(request: Request, back: str, text: str, *, status: int, accepted: bool 
 
 
 def _cookie(text: str) -> str:
-    from urllib.parse import quote
-
     return quote(text[:800])
 
 
 def said(request: Request) -> str | None:
     """What the post before this page had to say."""
-    from urllib.parse import unquote
-
     kept = request.cookies.get("said")
     return unquote(kept) if kept else None
 

@@ -78,7 +78,8 @@ function swap(old, fresh) {
   old.querySelectorAll("details[open][id]").forEach((el) => { const to = made.querySelector(`#${CSS.escape(el.id)}`); if (to) to.open = true; });
   old.querySelectorAll("input:not([type=hidden]), textarea, select").forEach((el) => {
     const to = el.id ? made.querySelector(`#${CSS.escape(el.id)}`) : null;
-    if (to && el.type === "checkbox") to.checked = el.checked;
+    if (to && el.type === "file") { if (el.files.length) to.replaceWith(el); } // a chosen file cannot be set again
+    else if (to && el.type === "checkbox") to.checked = el.checked;
     else if (to) to.value = el.value;
   });
   const top = old.scrollTop;
@@ -126,7 +127,7 @@ function words(el, text) { // `words` of the script between backticks
   });
 }
 async function send(form, by) {
-  const body = new URLSearchParams(new FormData(form));
+  const typed = new FormData(form), body = form.enctype === "multipart/form-data" ? typed : new URLSearchParams(typed); // only so do files go along
   if (by && by.name) body.set(by.name, by.value);
   const got = await fetch(form.action, { method: "POST", body, headers: { Accept: "application/json" }, credentials: "same-origin" });
   return { status: got.status, ...(await got.json().catch(() => ({ text: "That did not arrive. Try it again.", accepted: false }))) };
