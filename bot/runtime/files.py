@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import shutil
+import tempfile
 import unicodedata
 from dataclasses import dataclass, field
 from itertools import count
@@ -194,9 +194,9 @@ class FolderFiles:
         """Keeps an upload in the job's folder, under a name that no file there has; gives its path and size."""
         folder = self._job(job)
         folder.mkdir(parents=True, exist_ok=True)
-        draft = folder / f".{secrets.token_hex(8)}.new"
+        handle, draft = tempfile.mkstemp(prefix=".", suffix=".new", dir=folder)
         try:
-            with draft.open("wb") as out:
+            with os.fdopen(handle, "wb") as out:
                 shutil.copyfileobj(data, out)
                 size = out.tell()
             stem, dot, ending = safe_name(name).rpartition(".")
@@ -209,7 +209,7 @@ class FolderFiles:
                     continue
                 return path, size
         finally:
-            draft.unlink(missing_ok=True)
+            os.unlink(draft)
         raise AssertionError("numbers end")
 
     def drop(self, job: str, path: str) -> None:

@@ -40,10 +40,18 @@ class State:
         return "Save" if self.saves else "Run as written" if self.waits else "Run"
 
     @property
+    def word(self) -> str:
+        """What the button posts: who runs what would not wait has seen that it would not."""
+        return AS_WRITTEN if self.waits else RUN
+
+    @property
     def blocked(self) -> bool:
         return not self.ready
 
 
+RUN, AS_WRITTEN = "run", "run:as-written"
+HOLDING = ("starts-without-waiting", "many-at-once")
+"""Notes that hold a run at its pre-flight: whoever starts it lets it wait, runs it as written, or discards it."""
 EMPTY = "A list of commands or JSON; it is checked as you type"
 
 
@@ -79,9 +87,10 @@ async def rehearsed(
 
 
 async def _overtaking(desk: Desk, seen: Examined, state: State, text: str, *, by: str, job: str | None) -> None:
-    """Nothing overtakes an ask unseen: what would is set apart from the other notes, with a way to let it wait."""
+    """Nothing overtakes an ask, or reaches many people, unseen: what would is set apart from the other notes, with a
+    way to let it wait."""
     for note in seen.notes:
-        if note.code != "starts-without-waiting" or seen.plan is None:
+        if note.code not in HOLDING or seen.plan is None:
             continue
         line, _ = seen.read.source.position(note.start)
         asked = [op.id for op, _ in seen.plan.walk() if op.op == "ask" and op.id is not None]
@@ -95,8 +104,8 @@ async def _overtaking(desk: Desk, seen: Examined, state: State, text: str, *, by
                 break
         state.notes = [said for said in state.notes if said != note.message]
         state.waits.append(found)
-    if len(state.waits) > 0:
-        state.hint = "Something would not wait; choose"
+    if state.waits:
+        state.hint = "It holds here until you choose"
 
 
 def _state(seen: Examined, world: World, declared: tuple[Input, ...], given: Mapping[str, str]) -> State:

@@ -84,3 +84,47 @@ class TestInABrowser:
         await bo.locator("#script").press("x")
         await bo.locator(".endings").wait_for(state="detached")
         assert room.faults == []
+
+
+OVERTAKES = "- go = ask @ana yes no within 2d\n  > Shall I?\n- demo_restart host: web1\n- show go\n"
+
+
+@pytest.mark.anyio
+async def test_a_run_holds_until_its_overtaking_has_been_seen(site: Site):
+    await site.job()
+    bo = await site.session(BO)
+    held = await bo.post("/jobs/pilot/runs", script=OVERTAKES, do="run")
+    assert held.status_code == 422 and "starts without waiting for Ana" in held.text.replace("Starts", "starts")
+    assert 'value="run:as-written"' in held.text and "Let it wait" in held.text and "Discard" in held.text
+    assert await site.desk.find_runs() == []
+    gone = await bo.post("/jobs/pilot/runs", script=OVERTAKES, do="discard")
+    assert gone.status_code == 303 and await site.desk.find_runs() == []
+    ran = await bo.post("/jobs/pilot/runs", script=OVERTAKES, do="run:as-written")
+    assert ran.status_code == 303 and len(await site.desk.find_runs()) == 1
+
+
+@pytest.mark.anyio
+async def test_a_run_that_reaches_more_than_ten_people_at_once_holds_too(site: Site):
+    from store import people
+
+    def many(tx: object) -> None:
+        for n in range(11):
+            people.put(tx, f"p{n}@acme.de", f"P{n}", None)  # type: ignore[arg-type]
+            people.put_role(tx, "crew", f"p{n}@acme.de")  # type: ignore[arg-type]
+
+    await site.product.committer.write(many)
+    site.product.people_changed()
+    await site.job()
+    bo = await site.session(BO)
+    wide = "- first = ask @ana yes no\n  > Shall I?\n- say role:crew\n  > The office is closed.\n- show first\n"
+    got = (await bo.post("/check", script=wide, job="pilot")).json()
+    assert "12 people get something at once" in got["html"] and got["label"] == "Run as written"
+    assert (await bo.post("/jobs/pilot/runs", script=wide, do="run")).status_code == 422
+    each = "- say @P0 @P1\n  > Hi.\n" + "".join(f"- say @P{n}\n  > Hi.\n" for n in range(2, 11))
+    assert "11 people" in (await bo.post("/check", script=each, job="pilot")).json()["html"]
+    few = "".join(f"- say @P{n}\n  > Hi.\n" for n in range(10))
+    assert (await bo.post("/check", script=few, job="pilot")).json()["label"] == "Run"
+    bearer = await site.bearer(BO)
+    noted = (await bearer.post("/api/check", json={"script": wide})).json()["notes"]
+    assert "12 people get something at once: say" in noted
+    assert (await bearer.post("/api/runs", json={"script": wide})).status_code == 201

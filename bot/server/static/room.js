@@ -208,6 +208,7 @@ if (compose) {
       }
       hint.textContent = found.hint;
       run.textContent = found.label;
+      run.value = found.word;
       draw(found.marks);
       allow(found.ready);
     } catch { hint.textContent = "Not connected; it is checked when the room is back"; }
@@ -251,6 +252,7 @@ if (compose) {
     const mend = e.target.closest(".mend");
     if (!mend) return;
     e.preventDefault();
+    if (mend.value === "discard") { text.value = ""; text.focus(); changed(0); return; }
     text.value = mended(text.value, mend.dataset);
     text.focus();
     changed(0);
@@ -258,9 +260,9 @@ if (compose) {
   compose.addEventListener("submit", async (e) => {
     const by = e.submitter;
     if (by && by.value === "rehearse") { e.preventDefault(); if (ready) walk(); return; }
-    if (!by || !["run", "message"].includes(by.value) || compose.getAttribute("action") === "/jobs") { sessionStorage.removeItem(key); return; }
+    if (!by || !(by === run || by.value === "message") || compose.getAttribute("action") === "/jobs") { sessionStorage.removeItem(key); return; }
     e.preventDefault();
-    if (by.value === "run" && !ready) return;
+    if (by === run && !ready) return;
     compose.classList.add("busy");
     try {
       const got = await send(compose, by);
