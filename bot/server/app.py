@@ -13,7 +13,20 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from bot.runtime.committer import database_away
-from bot.server import acting, attachments, changing, endpoints, hooks, live, login, openapi, operators, record, room
+from bot.server import (
+    acting,
+    attachments,
+    changing,
+    endpoints,
+    finding,
+    hooks,
+    live,
+    login,
+    openapi,
+    operators,
+    record,
+    room,
+)
 from bot.server.respond import Guard, not_there, plain_page
 from bot.server.room import for_post, for_reader
 from bot.server.static import static
@@ -34,6 +47,7 @@ def app(product: Product) -> Starlette:
             Route("/rehearse", for_post(room.rehearse), methods=["POST"]),
             Route("/tap/{seq:int}", for_post(room.tap), methods=["POST"]),
             Route("/inbox", for_reader(room.inbox)),
+            Route("/runs", for_reader(finding.show)),
             Route("/runs/{run}", for_reader(record.show)),
             Route("/runs/{run}/edit", for_reader(changing.show)),
             Route("/runs/{run}/edit", for_post(changing.post), methods=["POST"]),

@@ -53,6 +53,8 @@ class Attachment:
         """The size in words."""
         if self.size is None:
             return "not there any more"
+        if self.size == 1:
+            return "1 byte"
         size = float(self.size)
         for unit in ("bytes", "KiB", "MiB"):
             if size < 1024 or unit == "MiB":

@@ -6,7 +6,7 @@ Everything is read in one transaction and given as values for the templates.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -288,12 +288,7 @@ class _Run:
 
     def name(self) -> str:
         """The run in a line."""
-        what = (
-            self.plan.title
-            or self.plan.name
-            or (phrases.phrase(self.plan.program.ops[0], self.world) if self.plan.program.ops else "")
-        )
-        return f"{what} ({report.state_of(self.run)})"
+        return f"{phrases.of_plan(self.plan, self.world)} ({report.state_of(self.run)})"
 
     def items(self) -> list[Item]:
         key = self.run.data.get("pasted") or self.run.plan
@@ -490,7 +485,7 @@ class _Run:
             found = tenses.waiting_on(op, self.world, self.world.now)
             if found is None:
                 return None
-            item.waits = [self._wait(found, op)]
+            item.waits = [_wait(found, op)]
             item.state = "theirs"
             return item
         if row["kind"] == "doubt" and not any(r["outcome"] for r in group):
@@ -501,10 +496,6 @@ class _Run:
         self._settled(item, op)
         item.meta = phrases.short(str(row["card"].get("title") or row["card"].get("text") or ""), 70)
         return item
-
-    def _wait(self, found: tuple[datetime, str], op: OpRow) -> Wait:
-        who = found[1].rpartition(" since ")[0] or found[1]
-        return Wait(who=who, since=found[0], until=op.due if op.op in ("expect", "core.repeat") else None)
 
     def _status(self) -> Item:
         run = self.run
@@ -520,16 +511,7 @@ class _Run:
             notes=list(run.data.get("notes") or []),
             owner=run.owner.casefold() == self.email.casefold(),
         )
-        pairs = (
-            [(tenses.waiting_on(row, self.world, self.world.now), row) for row in self.rows.values()]
-            if run.ended is None
-            else []
-        )
-        waiting = sorted(((found, row) for found, row in pairs if found is not None), key=lambda pair: pair[0])
-        seen: dict[str, Wait] = {}
-        for found, row in waiting[:12]:
-            seen.setdefault(found[1], self._wait(found, row))
-        item.waits = list(seen.values())
+        item.waits = waits_of(self.rows.values(), self.world) if run.ended is None else []
         if run.ended is None and not item.waits and item.state == "waiting":
             item.pill = "at work"
         elif run.state == "failed":
@@ -553,6 +535,20 @@ class _Run:
         item.facts += phrases.effects(flight, self.world)
         if self.run.ended is None and flight.get("latest_end"):
             item.ends = datetime.fromisoformat(flight["latest_end"])
+
+
+def waits_of(rows: Iterable[OpRow], world: World, most: int = 12) -> list[Wait]:
+    """What a run waits for, oldest first, the same once."""
+    pairs = [(found, row) for row in rows if (found := tenses.waiting_on(row, world, world.now)) is not None]
+    seen: dict[str, Wait] = {}
+    for found, row in sorted(pairs, key=lambda pair: pair[0])[:most]:
+        seen.setdefault(found[1], _wait(found, row))
+    return list(seen.values())
+
+
+def _wait(found: tuple[datetime, str], op: OpRow) -> Wait:
+    who = found[1].rpartition(" since ")[0] or found[1]
+    return Wait(who=who, since=found[0], until=op.due if op.op in ("expect", "core.repeat") else None)
 
 
 def need_words(need: Any) -> str:

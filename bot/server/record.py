@@ -18,11 +18,11 @@ from bot.engine import edits, words
 from bot.language.write import as_json
 from bot.language.write_markdown import as_markdown
 from bot.runtime import report
-from bot.server import attachments, conversation, phrases, rail, rights
+from bot.server import attachments, conversation, phrases, rail, recorded, rights
 from bot.server.auth import Reader
 from bot.server.respond import not_there, page, said, shown_once
 from bot.server.room import _around, desk_of
-from store import history, ops, runs
+from store import history, ops, outbox, runs
 from store.dialect import Transaction
 
 
@@ -44,10 +44,9 @@ async def show(request: Request, reader: Reader) -> Response:
         entries = history.of_run(tx, run_id)
         job = runs.get_job(tx, run.job)
         pasted, _ = runs.plan_source(tx, run.data.get("pasted") or run.plan)
-        first = phrases.phrase(plan.program.ops[0], world).replace("`", "") if plan.program.ops else "A run"
         return {
             "run": run,
-            "title": plan.title or plan.name or first,
+            "title": phrases.of_plan(plan, world).replace("`", ""),
             "job_title": (job["title"] if job else None) or run.job,
             "state": report.state_of(run),
             "standing": next(i for i in items if i.kind == "status"),
@@ -62,6 +61,9 @@ async def show(request: Request, reader: Reader) -> Response:
                 for e in entries
                 if (entry := timed(e, rows, world, desk.site.index(tx, run.plan).ops)) is not None
             ],
+            "waited": recorded.waited(found, world),
+            "approvals": recorded.approvals(entries, rows, world),
+            "undelivered": recorded.undelivered(outbox.find(tx, run_id=run_id), world),
             "claims": claims(found, plan, world),
             "edits": [_edit(e["data"]["edit"], world) for e in entries if e["what"] == "edited"],
             "held": [] if plan.sealed else history.held(tx, run.job),

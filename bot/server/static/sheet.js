@@ -82,3 +82,15 @@ document.addEventListener("submit", async (e) => {
     fault.hidden = false;
   } catch { toast("That did not arrive. Try it again."); } finally { form.classList.remove("busy"); }
 });
+
+// --- copying a text of the record -------------------------------------------------------------------------------------
+document.querySelectorAll("[data-copy]").forEach((el) => { el.hidden = false; });
+document.addEventListener("click", async (e) => {
+  const el = e.target.closest("[data-copy]");
+  if (!el) return;
+  const from = $(el.dataset.copy);
+  try { await navigator.clipboard.writeText(from.textContent); toast("Copied."); } catch { // no clipboard here: it is marked, to be copied by hand
+    getSelection().selectAllChildren(from);
+    toast("It is marked; copy it with the keyboard.");
+  }
+});
