@@ -247,7 +247,29 @@ if (compose) {
   text.addEventListener("input", () => changed(220));
   text.addEventListener("scroll", () => { behind.style.translate = `${-text.scrollLeft}px 0`; });
   $("state").addEventListener("input", () => { clearTimeout(waiting); allow(false); waiting = setTimeout(check, 220); });
-  text.addEventListener("keydown", (e) => { if (e.key === "Enter" && (e.ctrlKey || e.metaKey) && ready) run.click(); });
+  const typed = (what) => document.execCommand("insertText", false, what); // unlike a new value, it can be undone
+  text.addEventListener("keydown", (e) => {
+    if (e.key !== "Enter" || e.isComposing) return;
+    if (e.ctrlKey || e.metaKey) { if (ready) run.click(); return; }
+    if (e.shiftKey || e.altKey) return;
+    const before = text.value.slice(text.value.lastIndexOf("\n", text.selectionStart - 1) + 1, text.selectionStart);
+    const [, lead, mark, rest] = before.match(/^([ \t]*)(>[ ]?)?(.*)$/);
+    if (!lead && !mark) return;
+    e.preventDefault(); // the next line stands under this one; a quote goes on until a line of it stays empty
+    if (mark && !rest.trim()) { text.setSelectionRange(text.selectionStart - before.length, text.selectionStart); typed(lead) || text.setRangeText(lead); }
+    else typed(`\n${lead}${mark ? "> " : ""}`);
+  });
+  document.addEventListener("click", async (e) => { // an example takes the place of what is typed, which undo brings back
+    const link = e.target.closest("a[href*='?example=']");
+    if (!link || e.metaKey || e.ctrlKey) return;
+    e.preventDefault();
+    const doc = new DOMParser().parseFromString(await (await fetch(link.href, { credentials: "same-origin" })).text(), "text/html");
+    if ($("examples").matches(":popover-open")) $("examples").hidePopover();
+    text.focus();
+    text.select();
+    typed(doc.getElementById("script").value);
+    text.setSelectionRange(0, 0);
+  });
   $("state").addEventListener("click", (e) => {
     const mend = e.target.closest(".mend");
     if (!mend) return;

@@ -3,25 +3,25 @@
 let sheet = null, trying = 0, tries = 0;
 
 function opened(edit) {
-  if (!$("edit") || sheet) {
+  if (!$("sheet-body") || sheet) {
     if (!sheet) {
       sheet = document.createElement("dialog");
       sheet.className = "over";
-      sheet.setAttribute("aria-label", "Change");
       document.body.append(sheet);
     }
+    sheet.setAttribute("aria-label", edit.querySelector("h1").textContent);
     sheet.replaceChildren(edit);
     if (!sheet.open) sheet.showModal();
-  } else $("edit").replaceWith(edit);
+  } else $("sheet-body").replaceWith(edit);
   localise(edit);
-  const first = edit.querySelector("#edit-value") || edit.querySelector("[aria-current]") || edit.querySelector("a, button");
+  const first = edit.querySelector("#edit-value, #help-q") || edit.querySelector("[aria-current]") || edit.querySelector("a, button");
   if (first) first.focus();
   marks(edit);
 }
 async function load(href) {
   try {
     const got = await fetch(href, { headers: { "X-Part": "1" }, credentials: "same-origin" });
-    const edit = new DOMParser().parseFromString(await got.text(), "text/html").getElementById("edit");
+    const edit = new DOMParser().parseFromString(await got.text(), "text/html").getElementById("sheet-body");
     if (edit) opened(document.importNode(edit, true)); else location.assign(href);
   } catch { toast("That did not arrive. Try it again."); }
 }
@@ -44,7 +44,7 @@ async function tryIt(form) {
   } catch { toast("That did not arrive. Try it again."); }
 }
 document.addEventListener("click", (e) => {
-  const link = e.target.closest("a[data-edit]");
+  const link = e.target.closest("a[data-edit], a[data-over]");
   if (link && !e.metaKey && !e.ctrlKey && !e.shiftKey) { e.preventDefault(); load(link.href); return; }
   if (sheet && e.target.closest("[data-close]") && sheet.contains(e.target)) { e.preventDefault(); sheet.close(); return; }
   const mend = e.target.closest("#edit-preview .mend"), form = mend && mend.closest("form");
@@ -94,3 +94,25 @@ document.addEventListener("click", async (e) => {
     toast("It is marked; copy it with the keyboard.");
   }
 });
+
+// --- help, by its button or the keyboard --------------------------------------------------------------------------------
+document.addEventListener("keydown", (e) => {
+  const link = document.querySelector("a[data-over]");
+  const typing = e.target.closest("input, textarea, select, [contenteditable]");
+  if (!link || !((e.key === "?" && !typing && !e.ctrlKey && !e.metaKey) || (e.key === "/" && (e.ctrlKey || e.metaKey)))) return;
+  e.preventDefault();
+  load(link.href);
+});
+document.addEventListener("input", (e) => {
+  if (e.target.id !== "help-q") return;
+  const wanted = e.target.value.trim().toLowerCase().split(/\s+/);
+  let shown = 0;
+  document.querySelectorAll("#sheet-body .help-entry").forEach((el) => {
+    el.hidden = !wanted.every((word) => el.textContent.toLowerCase().includes(word));
+    shown += !el.hidden;
+  });
+  document.querySelectorAll("#sheet-body .help-group").forEach((el) => { el.hidden = !el.querySelector(".help-entry:not([hidden])"); });
+  $("help-none").hidden = shown > 0;
+});
+addEventListener("beforeprint", () => document.querySelectorAll("time[data-as]").forEach((el) => { el.textContent = said(new Date(el.dateTime), "full"); }));
+addEventListener("afterprint", () => localise(document));
