@@ -42,6 +42,15 @@ class Room:
     faults: list[str] = field(default_factory=list)
     """What the consoles said: faults, warnings, refusals of the content security policy."""
 
+    @property
+    def broken(self) -> list[str]:
+        """What the consoles said besides that a page was refused, which a test has asked for."""
+        return [
+            said
+            for said in self.faults
+            if not said.startswith("Failed to load resource: the server responded with a status of 4")
+        ]
+
     async def person(self, email: str, **options: Any) -> Any:
         """A page of somebody who is logged in, in a browser of their own."""
         page = await self.stranger(**options)

@@ -152,7 +152,11 @@ async def room(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Room]:
     """A product that is served on a port of its own, and a browser."""
     from playwright.async_api import async_playwright
 
-    (tmp_path / "waiton.toml").write_text(EXAMPLE, encoding="utf-8")
+    lossy = await asyncio.start_server(_hang_up, "127.0.0.1", 0)
+    port = lossy.sockets[0].getsockname()[1]
+    (tmp_path / "waiton.toml").write_text(
+        f'{EXAMPLE}\n[tools.lossy]\nhttp = "POST http://127.0.0.1:{port}/"\n', encoding="utf-8"
+    )
     found: Settings = load({"WAITON_DATABASE_URL": f"sqlite:///{tmp_path}/waiton.db", "WAITON_PORT": "0"})
     held = bound(found)
     product = Product(replace(found, port=held.getsockname()[1]))
@@ -170,3 +174,10 @@ async def room(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Room]:
     server.should_exit = True
     await serving
     await product.stop()
+    lossy.close()
+
+
+async def _hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A tool that is called and never answers: nobody knows whether it did it."""
+    await reader.read(1)
+    writer.close()

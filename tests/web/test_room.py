@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tests.web.browser import BROWSER, PHONE, WIDE, Room
+from tests.web.browser import BROWSER, Room
 
 pytestmark = BROWSER
 WRONG = "- scope = ask @anna approve decline within 2d\n  > Extend the pilot?\n- prs = demo_list_prs repo: acme/api\n- some = first prs 2\n- show scope\n"
@@ -203,47 +201,6 @@ async def test_the_owner_hands_over_pauses_and_cancels_from_the_record(room: Roo
     await bo.get_by_role("button", name="Cancel the run").click()
     await bo.locator("#sum .pill.off:text-is('cancelled')").wait_for()
     await jonas.locator("#nothing").wait_for()
-
-
-@pytest.mark.parametrize("size", ["wide", "phone"])
-async def test_every_page_is_sound(room: Room, size: str):
-    """No faults in the console, every control has a name, nothing scrolls sideways."""
-    await room.job("pilot", "Pilot")
-    await room.run(
-        "- a = ask @ana within 2d\n  > A question with averyveryveryveryveryveryveryveryveryveryveryverylongword in it?\n"
-    )
-    await room.run(FORM)
-    run = await room.run(
-        "- prs = demo_list_prs repo: acme/api\n- map prs as pr\n  - verdict = ask @ana ship hold\n    > {pr.title}\n"
-        "- seen = expect camera.line_2 within 10m after prs\n- parallel\n  - branch docs\n    - say\n      > one\n  - branch site\n    - say @bo\n      > two\n"
-    )
-    page = await room.person("ana", viewport=WIDE if size == "wide" else PHONE)
-    token = None
-    for path in (
-        "/",
-        "/jobs/pilot",
-        f"/runs/{run}",
-        "/inbox",
-        "/api",
-        "/nowhere",
-        "/a/TOKEN",
-        "/jobs/pilot?example=ask",
-    ):
-        if path == "/a/TOKEN":
-            path = token or "/"
-        await page.goto(room.url + path)
-        if path == "/inbox":
-            token = await page.locator(".card.mine form").first.get_attribute("action")
-        await page.wait_for_load_state("load")
-        wide = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        assert wide <= 0, f"{path} scrolls sideways by {wide}"
-        unnamed = await page.evaluate("""() => [...document.querySelectorAll('button, a, summary, input:not([type=hidden]), select, textarea')]
-            .filter((el) => !(el.getAttribute('aria-label') || el.innerText || el.textContent || (el.labels && el.labels.length) || '').toString().trim())
-            .map((el) => el.outerHTML)""")
-        assert unnamed == [], path
-        ids = await page.evaluate("[...document.querySelectorAll('[id]')].map((el) => el.id)")
-        assert len(ids) == len(set(ids)), f"{path} has an id twice"
-    assert [f for f in room.faults if "404" not in f] == []
 
 
 async def test_dark_follows_the_system(room: Room):
