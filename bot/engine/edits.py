@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from bot.domain.catalog import OpSpec, World
@@ -15,10 +15,11 @@ from bot.domain.plan import Op, Plan
 from bot.domain.record import ENDED, OpRow, RunRow
 from bot.domain.record import PENDING as PENDING_STATES
 from bot.domain.values import plain, text, type_of
-from bot.engine import asks, calls, order, reopening, surgery, waits, words
+from bot.engine import asks, calls, gates, order, reopening, surgery, waits, words
 from bot.engine import index as indexing
 from bot.engine.turn import Turn
 from bot.engine.typed import Refused, Typed, must_stand, read_ops
+from bot.language import durations
 
 
 class NotTheirs(Refused):
@@ -72,6 +73,8 @@ RUN_EDITS = (
 
 
 PENDING = frozenset({"planned", "waiting"})
+GATED = frozenset({"gated", "uncertain"})
+"""An effect that waits for an approval, or for somebody's word whether it happened."""
 
 
 def edited(turn: Turn, fact: Edited) -> None:
@@ -168,9 +171,16 @@ def find(turn: Turn, named: str, kind: Edit, by: str) -> OpRow:
 def _allowed(turn: Turn, row: OpRow, kind: Edit, by: str) -> None:
     if by.startswith("agent:") or steers(turn.run, turn.world, by):
         return
-    if kind.addressee and row.data.get("to") and by.casefold() in [v.casefold() for v in asks.voters(turn, row)]:
+    if kind.addressee and by.casefold() in [who.casefold() for who in _asked(turn, row)]:
         return
     raise NotTheirs(f"only {words.called(turn.run.owner, turn.world)}, who started the run, can do this")
+
+
+def _asked(turn: Turn, row: OpRow) -> list[str]:
+    """Whoever is asked now: they may hand over and ask for more time."""
+    if row.state in GATED:
+        return [str(who) for who in row.data["gate"]["to"]]
+    return asks.voters(turn, row) if row.data.get("to") else []
 
 
 def _stands(turn: Turn, row: OpRow) -> str:
@@ -196,6 +206,8 @@ def _record(turn: Turn, fact: Edited, path: str, what: str, before: Any, after: 
 # --- the edits -----------------------------------------------------------------------------------------------------
 def _hand_over(turn: Turn, row: OpRow, to: Any) -> tuple[Any, Any]:
     op = turn.plan_op(row)
+    if row.state in GATED:
+        return _hand_over_gate(turn, row, to)
     if op.op != "ask":
         raise Refused(f"`{op.op}` asks nobody, so it cannot be handed over")
     before = asks.spelt(row) or op.to
@@ -218,6 +230,19 @@ def _hand_over(turn: Turn, row: OpRow, to: Any) -> tuple[Any, Any]:
     return before if len(before) != 1 else before[0], to
 
 
+def _hand_over_gate(turn: Turn, row: OpRow, to: Any) -> tuple[Any, Any]:
+    """An approval or a doubt goes to other people who may decide it."""
+    people: dict[str, None] = {}
+    for kind, ref in asks.addressed(turn, row, to):
+        if kind not in ("person", "role"):
+            raise Refused(f"`{text(to)}` is no person, so it cannot decide this")
+        people.update(dict.fromkeys(turn.world.roles.get(ref, ()) if kind == "role" else [ref]))
+    if not people:
+        raise Refused("there is nobody to ask")
+    before = gates.hand_over(turn, row, list(people))
+    return before if len(before) != 1 else before[0], to
+
+
 def _window(turn: Turn, row: OpRow, within: Any) -> tuple[Any, Any]:
     return _new_window(turn, row, {"within": text(within)})
 
@@ -228,6 +253,8 @@ def _by(turn: Turn, row: OpRow, by: Any) -> tuple[Any, Any]:
 
 def _new_window(turn: Turn, row: OpRow, new: dict[str, str]) -> tuple[Any, Any]:
     op = turn.plan_op(row)
+    if row.state in GATED:
+        return _new_window_of_gate(turn, row, new)
     if turn.index.spec(op.op).window == "none":
         raise Refused(f"`{op.op}` has no window")
     if op.op == "expect" and op.within is None and op.by is None:
@@ -243,15 +270,33 @@ def _new_window(turn: Turn, row: OpRow, new: dict[str, str]) -> tuple[Any, Any]:
     except OpError:
         row.data["edited"] = kept
         raise
-    if due <= turn.now:
-        row.data["edited"] = kept
-        raise Refused(f"that window is over already: it would have ended at {words.clock(due, turn.world, turn.now)}")
-    if due - waits.since(row) > timedelta(days=400):
-        raise Refused("a window is 400 days at most")
+    _must_fit(turn, due, waits.since(row))
     row.rev += 1
     if row.due is not None:
         waits.open_window(turn, row, due)
     return before, next(iter(new.values()))
+
+
+def _new_window_of_gate(turn: Turn, row: OpRow, new: dict[str, str]) -> tuple[Any, Any]:
+    since = datetime.fromisoformat(row.data["gate"]["since"])
+    before = words.clock(row.due, turn.world, turn.now) if row.due else None
+    try:
+        if "within" in new:
+            due = durations.due_within(new["within"], since, turn.world.workspace)
+        else:
+            due = durations.due_by(new["by"], turn.now, turn.world.workspace)
+    except ValueError as fault:
+        raise Refused(str(fault)) from None
+    _must_fit(turn, due, since)
+    gates.more_time(turn, row, due)
+    return before, next(iter(new.values()))
+
+
+def _must_fit(turn: Turn, due: datetime, since: datetime) -> None:
+    if due <= turn.now:
+        raise Refused(f"that window is over already: it would have ended at {words.clock(due, turn.world, turn.now)}")
+    if due - since > timedelta(days=400):
+        raise Refused("a window is 400 days at most")
 
 
 def _skip(turn: Turn, row: OpRow, _: Any) -> tuple[Any, Any]:
@@ -374,10 +419,14 @@ def _in_loop(row: OpRow | None) -> bool:
 
 
 def _asks(spec: OpSpec, op: Op, row: OpRow | None) -> bool:
+    if row is not None and row.state in GATED:
+        return True
     return op.op == "ask" and not (_in_loop(row) and row is not None and row.state == "planned")
 
 
 def _has_window(spec: OpSpec, op: Op, row: OpRow | None) -> bool:
+    if row is not None and row.state in GATED:
+        return True
     if spec.window == "none" or (op.op == "expect" and op.within is None and op.by is None):
         return False
     return not (_in_loop(row) and row is not None and row.state == "planned")
@@ -386,15 +435,15 @@ def _has_window(spec: OpSpec, op: Op, row: OpRow | None) -> bool:
 EDITS: tuple[Edit, ...] = (
     Edit(
         name="handed over", key="to", label="Hand over", summary="`{op}` is {after}'s now", apply=_hand_over,
-        states=PENDING, takes="addressee", fits=_asks, addressee=True,
+        states=PENDING | GATED, takes="addressee", fits=_asks, addressee=True,
     ),
     Edit(
         name="window", key="within", label="More or less time", summary="the window of `{op}` is {after} now",
-        apply=_window, states=PENDING, takes="window", fits=_has_window, addressee=True,
+        apply=_window, states=PENDING | GATED, takes="window", fits=_has_window, addressee=True,
     ),
     Edit(
         name="deadline", key="until", label="Another deadline", summary="`{op}` is due {after} now", apply=_by,
-        states=PENDING, takes="moment", fits=_has_window, addressee=True,
+        states=PENDING | GATED, takes="moment", fits=_has_window, addressee=True,
     ),
     Edit(
         name="skipped", key="skip", label="Skip", summary="`{op}` is skipped", apply=_skip, states=PENDING,

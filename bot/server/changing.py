@@ -68,7 +68,7 @@ async def sheet_of(desk: Desk, reader: Reader, run_id: str, path: str) -> Sheet 
         spec = desk.catalog.get(op.op) if op is not None else None
         if op is None or spec is None:
             return None
-        asked = row is not None and bool(row.data.get("to")) and reader.email in row.data.get("asked", [])
+        asked = row is not None and reader.email in _asked(row)
         offered = [
             (kind.key, kind.label, kind.takes)
             for kind in (edits.menu(spec, op, row) if one.run.ended is None else [])
@@ -177,16 +177,21 @@ async def change_of(
     return {"after" if kind.key == "insert" else "op": op, kind.key: value if kind.takes else True}, rev
 
 
+def _asked(row: OpRow) -> list[str]:
+    """Whom an ask, an approval or a doubt is put to now."""
+    return list(row.data["gate"]["to"] if row.state in edits.GATED else row.data.get("asked", []))
+
+
 def _not_mine(row: OpRow, reader: Reader, owner: str) -> dict[str, Any] | str:
     """A card handed back: of several who are asked only this one leaves; one who is alone hands it to the owner."""
-    if not row.data.get("to"):
-        return "Only a question can be handed back."
     mine = reader.email.casefold()
-    rest = [who for who in row.data.get("asked", []) if who.casefold() != mine]
+    rest = [who for who in _asked(row) if who.casefold() != mine]
     need = row.data.get("need")
     enough = sum(int(n) for n in need.values()) if isinstance(need, dict) else need if isinstance(need, int) else 1
-    if len(rest) < enough and owner.casefold() != mine and owner not in rest:
+    if len(rest) < enough and owner.casefold() != mine and owner not in rest and row.state not in edits.GATED:
         rest.append(owner)
+    if not rest and row.state in edits.GATED:
+        return "Nobody else is asked; hand it over to somebody who may decide it."
     if not rest:
         return "You started this run and nobody else is asked; hand it over to somebody, or withdraw it."
     return {"op": row.path, "to": rest if len(rest) > 1 else rest[0]}

@@ -404,7 +404,8 @@ class _Run:
         item.state = "mine"
         found = tenses.waiting_on(op, self.world, self.world.now, reader=self.email)
         item.since, item.until = (found[0] if found else row["at"]), op.due
-        item.several = len(op.data.get("asked", [])) > 1
+        gate = op.data.get("gate") or {}
+        item.several = len(gate["to"] if item.what != "card" and gate else op.data.get("asked", [])) > 1
         item.meta = self._who_answers(item, op, row)
         plan_op = self._plan_op(op)
         if plan_op is not None and row["kind"] == "card" and item.card is not None:

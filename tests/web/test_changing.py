@@ -100,6 +100,21 @@ async def test_later_moves_the_deadline_and_others_may_do_neither(site: Site):
 
 
 @pytest.mark.anyio
+async def test_an_approval_can_be_put_off_and_left_to_the_others_who_may_decide(site: Site):
+    run = await site.run("- demo_deploy service: s4\n", by=JONAS)
+    await site.until(lambda r: r["ops"][0]["state"] == "gated", run)
+    ana = await site.session(ANA)
+    page = (await ana.get("/inbox")).text
+    assert "Hand over, not mine, later" in page
+    await ana.post(f"/runs/{run}/edit", op="1", do="later", value="1d", why="busy")
+    await ana.post(f"/runs/{run}/edit", op="1", do="not-mine", why="Bo knows")
+    found = await site.desk.show(run)
+    assert [(e["what"], e["by"]) for e in found["edits"]] == [("deadline", ANA), ("handed over", ANA)]
+    assert "Nothing waits on you" in (await ana.get("/inbox")).text
+    assert (await site.desk.answer(run, "1", "approve", by=BO)).accepted
+
+
+@pytest.mark.anyio
 async def test_a_late_answer_is_shown_to_the_owner_who_may_accept_it(site: Site):
     run = await site.run(LATE)
     ana, bo = await site.session(ANA), await site.session(BO)
