@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-from collections.abc import AsyncIterator, Callable
+import subprocess
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -147,8 +149,32 @@ async def site(settings: Settings, anyio_backend: str) -> AsyncIterator[Site]:
     await product.stop()
 
 
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One Chromium for all tests, each with contexts of its own: where it is spoken to."""
+    assert CHROMIUM, "chromium is not here"
+    words = [
+        *ARGS,
+        "--headless=new",
+        "--remote-debugging-port=0",
+        f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
+    ]
+    with subprocess.Popen([CHROMIUM, *words, "about:blank"], stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr
+        for line in running.stderr:
+            if found := re.search(r"DevTools listening on (ws://\S+)", line):
+                break
+        else:
+            raise AssertionError("chromium ended before it listened")
+        draining = threading.Thread(target=running.stderr.read, daemon=True)
+        draining.start()
+        yield found[1]
+        running.terminate()
+        draining.join()
+
+
 @pytest.fixture
-async def room(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Room]:
+async def room(tmp_path: Path, anyio_backend: str, chromium: str) -> AsyncIterator[Room]:
     """A product that is served on a port of its own, and a browser."""
     from playwright.async_api import async_playwright
 
@@ -167,7 +193,7 @@ async def room(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Room]:
     )
     serving = asyncio.create_task(server.serve([held]))
     async with async_playwright() as play:
-        browser = await play.chromium.launch(executable_path=CHROMIUM, args=ARGS)
+        browser = await play.chromium.connect_over_cdp(chromium)
         yield Room(product=product, url=product.settings.url, browser=browser)
         await browser.close()
     web.state.closing.set()
