@@ -73,7 +73,7 @@ def _refused(problems: list[Problem], found: Read | None, written: bool, otherwi
 
 def _report(problem: Problem, found: Read | None, written: bool) -> dict[str, Any]:
     """A problem as data; it has no place where it is in an op that was not typed, or typed as data."""
-    inside = found is not None and problem.end > 1
+    inside = found is not None and (problem.end > 1 or problem in found.problems)
     words = found.source.text[problem.start : problem.end] if inside and found is not None else None
     if found is not None and inside and written:
         return {**found.source.report(problem), "words": words}

@@ -227,6 +227,8 @@ async def test_what_is_wrong_with_typed_ops_is_told_with_place_words_and_mend(si
     assert problem["line"] is None and "scop" in problem["words"] and "scope" in problem["mend"]
     gone = await bo.post(where, json={"op": "2", "replace": "- sya\n  > hello\n"})
     assert gone.json()["problems"][0]["line"] == 1
+    prose = await bo.post(where, json={"after": "scope", "insert": "good morning"})
+    assert prose.status_code == 422 and prose.json()["problems"][0]["line"] == 1
     good = await bo.post(where, json={"after": "scope", "insert": "- say\n  > hello {scope}\n", "preview": True})
     assert [line for line in good.json()["script"] if line.startswith("+")] == ["+ - say", "+   > hello {scope}"]
 
