@@ -108,6 +108,8 @@ class Talk:
     """Further runs of the job: id and a line on each."""
     older: str | None
     held: list[dict[str, Any]] = field(default_factory=list)
+    menu: list[edits.RunEdit] = field(default_factory=list)
+    """What this reader can do to the run whose plan is shown."""
 
 
 def sidebar(tx: Transaction, email: str) -> tuple[list[JobLink], int]:
@@ -181,6 +183,7 @@ def talk(
         rail=_rail(tx, site, world, current, email) if current else [],
         others=[(r.id, lines[r.id]) for r in reversed(shown) if current and r.id != current.id],
         older=older,
+        menu=edits.run_menu(current) if current and edits.steers(current, world, email) else [],
     )
 
 

@@ -165,6 +165,22 @@ class TestInABrowser:
         assert (await room.product.desk.show(run))["ops"][1]["path"] == "1+1"
         assert room.faults == []
 
+    async def test_a_run_is_paused_from_the_plan_after_a_look_at_what_that_does(self, room: Room):
+        where = await room.job("pilot", "Pilot")
+        run = await room.run(ASK)
+        bo, ana = await room.person("bo"), await room.person("ana")
+        await ana.goto(where)
+        assert await ana.locator("#plan a[data-edit]").count() == 0
+        await bo.goto(where)
+        await bo.locator("#plan").get_by_role("link", name="Pause").click()
+        sheet = bo.get_by_role("dialog")
+        assert "The run is paused from then on" in await sheet.inner_text()
+        assert (await room.product.desk.show(run))["state"] == "waiting"
+        await sheet.get_by_role("button", name="Apply").click()
+        await bo.locator(".pill.off", has_text="paused").first.wait_for()
+        await bo.locator("#plan").get_by_role("link", name="Go on").wait_for()
+        assert room.faults == []
+
     async def test_a_card_is_handed_over_from_its_more(self, room: Room):
         where = await room.job("pilot", "Pilot")
         await room.run(ASK)
