@@ -428,18 +428,58 @@ def answer(run_id: str, op: str, value: str, reason: str | None, as_: str | None
 
 @app.command()
 @click.argument("run_id", metavar="RUN")
-@click.argument("op")
-@click.argument("change", metavar="KEY=VALUE")
+@click.argument("op", required=False)
+@click.argument("change", metavar="[KEY=VALUE]", required=False)
+@click.option("--to", help="Hand it over: a person, role:NAME.")
+@click.option("--within", help="Another window, from its own start: 3d.")
+@click.option("--until", help="Another deadline: 'Fri 17:00'.")
+@click.option("--skip", is_flag=True, help="Leave it out.")
+@click.option("--withdraw", is_flag=True, help="Take the question back; what needs it is skipped.")
+@click.option("--remove", is_flag=True, help="Take it out of the plan.")
+@click.option("--replace", metavar="FILE|-", help="Another op in its place.")
+@click.option("--insert", metavar="FILE|-", help="Ops below it.")
+@click.option("--accept", is_flag=True, help="Let the late answer count.")
+@click.option("--cancel", "run_edit", flag_value="cancel", help="The run: cancel it.")
+@click.option("--pause", "run_edit", flag_value="pause", help="The run: start nothing more for now.")
+@click.option("--resume", "run_edit", flag_value="resume", help="The run: go on.")
+@click.option("--retry", "run_edit", flag_value="retry", help="The run: again from where it failed.")
 @click.option("--why", help="The reason, for the record.")
+@click.option("--rev", type=int, help="The revision that you saw: an op that has moved on refuses.")
+@click.option("--preview", is_flag=True, help="Show what it would do; nothing changes.")
 @acting
-def edit(run_id: str, op: str, change: str, why: str | None, as_: str | None) -> None:
-    """Edits what is pending: `edit RUN scope to=bo@acme.de`, `within=3d`, `skip=true`, `insert=[…]`."""
+@as_json
+def edit(
+    run_id: str,
+    op: str | None,
+    change: str | None,
+    run_edit: str | None,
+    why: str | None,
+    rev: int | None,
+    preview: bool,
+    as_: str | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Edits what is pending: `edit RUN scope --to bo@acme.de`, `edit RUN scope --insert ops.md`, `edit RUN --pause`.
+
+    OP is an id or a path; `scope to=bo@acme.de` does the same."""
     from bot.terminal import edit_run
 
-    key, equals, value = change.partition("=")
-    if not equals:
-        raise WaitonError(f"`{change}` is no key=value, such as `to=bo@acme.de` or `skip=true`")
-    _go(edit_run(run_id, {"op": op, key: _value(value)}, as_, why))
+    wanted = {key: value for key, value in given.items() if value}
+    if change is not None:
+        key, equals, value = change.partition("=")
+        if not equals:
+            raise WaitonError(f"`{change}` is no key=value, such as `to=bo@acme.de` or `skip=true`")
+        wanted[key] = _value(value)
+    for key in ("insert", "replace"):
+        if isinstance(given.get(key), str):
+            wanted[key] = _text(given[key]).decode("utf-8", "replace")
+    if run_edit is not None:
+        wanted["run"] = run_edit
+    if len(wanted) != 1 or (op is None and run_edit is None):
+        raise WaitonError("write one edit, such as `waiton edit RUN OP --to bo@acme.de` or `waiton edit RUN --pause`")
+    named = {} if run_edit is not None else {"after" if "insert" in wanted else "op": op}
+    _go(edit_run(run_id, {**named, **wanted}, as_, why, rev=rev, preview=preview, as_json=as_json))
 
 
 @app.command()

@@ -416,10 +416,36 @@ async def answer_run(run_id: str, op: str, value: Any, reason: str | None, as_: 
         return FINE if said.accepted else REFUSED
 
 
-async def edit_run(run_id: str, edit: dict[str, Any], as_: str | None, why: str | None) -> int:
+async def edit_run(
+    run_id: str,
+    edit: dict[str, Any],
+    as_: str | None,
+    why: str | None,
+    *,
+    rev: int | None = None,
+    preview: bool = False,
+    as_json: bool = False,
+) -> int:
+    """Makes an edit, or shows what it would do."""
+    from bot.server import previewing
+
     async with product() as one:
-        said = await one.desk.edit(run_id, edit, by=await acting(one.desk, as_), why=why)
-        print(said.text, file=sys.stdout if said.accepted else sys.stderr)
+        me = await acting(one.desk, as_)
+        if preview:
+            said, trial = await one.desk.try_edit(run_id, edit, by=me, why=why, rev=rev)
+            seen = previewing.preview(said, trial, await one.desk.world(), one.catalog)
+            found: dict[str, Any] = seen.report()
+            lines = [f"{line.mark} {line.text}".rstrip() for line in (*seen.steps, *seen.script)]
+            lines += [f"  {meant}" for meant in seen.means] + [seen.text]
+        else:
+            said = await one.desk.edit(run_id, edit, by=me, why=why, rev=rev)
+            found = {"accepted": said.accepted, "text": said.text, "problems": list(said.problems)}
+            lines = [said.text]
+        if as_json:
+            print(json.dumps(found, ensure_ascii=False, indent=1))
+        else:
+            shown = previewing.problem_lines(said.problems) if said.problems else lines
+            print("\n".join(shown), file=sys.stdout if said.accepted else sys.stderr)
         return FINE if said.accepted else REFUSED
 
 

@@ -154,12 +154,16 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What someone who acted gets back, privately. `accepted`: it settled or changed something."""
+    """What someone who acted gets back, privately. `accepted`: it settled or changed something. To an edit: `op`, the
+    path of what it names, `rev` as it stood before, `problems` of the plan as it would be, as data."""
 
     to: str
     text: str
     accepted: bool
     status: int = 200
+    op: str | None = None
+    rev: int | None = None
+    problems: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)

@@ -8,6 +8,7 @@ what only some ops have; its keys are listed where they are used:
     waits       to (addressees), choices, fields, need, question, since, miss, verdict, claim, answers, late, passed
     regions     taken, next (item or round to begin), size, parallel
     gates       gate {to, since, kind}, params (as substituted)
+    save        file {path, size}: what was written
 """
 
 from __future__ import annotations

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Literal
 
+from bot.domain.catalog import OpSpec, World
 from bot.domain.errors import OpError
 from bot.domain.facts import Edited
 from bot.domain.ids import indexes_of
 from bot.domain.plan import Op, Plan
-from bot.domain.record import OpRow
+from bot.domain.record import ENDED, OpRow, RunRow
+from bot.domain.record import PENDING as PENDING_STATES
 from bot.domain.values import plain, text, type_of
-from bot.engine import asks, calls, order, reopening, surgery, waits, words
+from bot.engine import asks, calls, gates, order, reopening, surgery, waits, words
 from bot.engine import index as indexing
 from bot.engine.turn import Turn
-from bot.language.read import read
-from bot.language.script import check_plan
-
-
-class Refused(Exception):
-    """The edit cannot stand; the message says why, and what is so now."""
+from bot.engine.typed import Refused, Typed, must_stand, read_ops
+from bot.language import durations
 
 
 class NotTheirs(Refused):
@@ -34,18 +32,49 @@ EDITS_KEPT = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """One kind of edit. `key`: what it is recognised by. `apply` changes rows or gives the edited plan; it returns
-    what was before and what is after, for the record. `addressee`: whoever is asked may do it too."""
+    """One kind of edit. `key`: what it is recognised by. `label`: how a menu names it; `takes`: what it is given
+    there. `apply` changes rows or gives the edited plan; it returns what was before and what is after, for the
+    record. `addressee`: whoever is asked may do it too. `fits`: whether a menu offers it for an op in such a state
+    (`apply` alone decides)."""
 
     name: str
     key: str
+    label: str
     summary: str
     apply: Callable[[Turn, OpRow, Any], tuple[Any, Any]]
     states: frozenset[str]
+    takes: Literal["", "addressee", "window", "moment", "op", "ops"] = ""
+    fits: Callable[[OpSpec, Op, OpRow | None], bool] = lambda spec, op, row: True
     addressee: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEdit:
+    """An edit of a run as a whole. `states`: of the run, in which it can be done."""
+
+    key: str
+    label: str
+    states: tuple[str, ...]
+    after: str
+    said: str
+
+
+RUN_EDITS = (
+    RunEdit(key="pause", label="Pause", states=("running",), after="paused", said="is paused"),
+    RunEdit(key="resume", label="Go on", states=("paused",), after="running", said="goes on"),
+    RunEdit(
+        key="cancel", label="Cancel the run", states=("running", "paused"), after="cancelled", said="is cancelled"
+    ),
+    RunEdit(
+        key="retry", label="Try again from where it failed", states=("failed",), after="running",
+        said="goes on from where it halted",
+    ),
+)  # fmt: skip
+
+
 PENDING = frozenset({"planned", "waiting"})
+GATED = frozenset({"gated", "uncertain"})
+"""An effect that waits for an approval, or for somebody's word whether it happened."""
 
 
 def edited(turn: Turn, fact: Edited) -> None:
@@ -64,6 +93,7 @@ def edited(turn: Turn, fact: Edited) -> None:
 def _apply(turn: Turn, fact: Edited) -> None:
     edit = dict(fact.edit)
     kept = turn.snapshot()
+    path, rev = None, None
     try:
         if "run" in edit:
             _run_edit(turn, fact, str(edit["run"]))
@@ -72,6 +102,7 @@ def _apply(turn: Turn, fact: Edited) -> None:
         if kind is None:
             raise Refused(f"that is no edit; there are {', '.join(f'`{e.key}`' for e in EDITS)} and `run`")
         row = find(turn, str(edit.get("op") or edit.get("after")), kind, fact.by)
+        path, rev = row.path, row.rev
         _allowed(turn, row, kind, fact.by)
         if row.state not in kind.states:
             if kind.key == "accept" and row.state in PENDING:
@@ -84,7 +115,10 @@ def _apply(turn: Turn, fact: Edited) -> None:
             turn.touch(row)
     except (Refused, OpError) as why:
         turn.restore(kept)
-        turn.reply(fact.by, f"Not done: {why}. Nothing changed.", status=403 if isinstance(why, NotTheirs) else 409)
+        problems = why.problems if isinstance(why, Refused) else ()
+        status = 403 if isinstance(why, NotTheirs) else 422 if problems else 409
+        turn.reply(fact.by, f"Not done: {why}. Nothing changed.", status=status)
+        turn.step.replies[-1] = replace(turn.step.replies[-1], op=path, rev=rev, problems=problems)
         return
     _record(turn, fact, row.path, kind.name, before, after)
     turn.reply(
@@ -92,6 +126,23 @@ def _apply(turn: Turn, fact: Edited) -> None:
         f"Done: {kind.summary.format(op=row.id or row.path, after=words.called(text(plain(after)), turn.world))}.",
         accepted=True,
     )
+    turn.step.replies[-1] = replace(turn.step.replies[-1], op=path, rev=rev)
+
+
+def menu(spec: OpSpec, op: Op, row: OpRow | None) -> list[Edit]:
+    """What can be done to an op now, in the order of a menu. `row`: None where its region has not opened."""
+    state = row.state if row is not None else "planned"
+    return [kind for kind in EDITS if state in kind.states and kind.fits(spec, op, row)]
+
+
+def run_menu(run: RunRow) -> list[RunEdit]:
+    """What can be done to a run now."""
+    return [kind for kind in RUN_EDITS if run.state in kind.states]
+
+
+def steers(run: RunRow, world: World, by: str) -> bool:
+    """A run is its owner's to change, and the admins'."""
+    return by.casefold() in (who.casefold() for who in (run.owner, *world.policy.admins))
 
 
 def find(turn: Turn, named: str, kind: Edit, by: str) -> OpRow:
@@ -118,16 +169,18 @@ def find(turn: Turn, named: str, kind: Edit, by: str) -> OpRow:
 
 
 def _allowed(turn: Turn, row: OpRow, kind: Edit, by: str) -> None:
-    if by.startswith("agent:") or _steers(turn, by):
+    if by.startswith("agent:") or steers(turn.run, turn.world, by):
         return
-    if kind.addressee and row.data.get("to") and by.casefold() in [v.casefold() for v in asks.voters(turn, row)]:
+    if kind.addressee and by.casefold() in [who.casefold() for who in _asked(turn, row)]:
         return
     raise NotTheirs(f"only {words.called(turn.run.owner, turn.world)}, who started the run, can do this")
 
 
-def _steers(turn: Turn, by: str) -> bool:
-    """A run is its owner's to change, and the admins'."""
-    return by.casefold() in (who.casefold() for who in (turn.run.owner, *turn.world.policy.admins))
+def _asked(turn: Turn, row: OpRow) -> list[str]:
+    """Whoever is asked now: they may hand over and ask for more time."""
+    if row.state in GATED:
+        return [str(who) for who in row.data["gate"]["to"]]
+    return asks.voters(turn, row) if row.data.get("to") else []
 
 
 def _stands(turn: Turn, row: OpRow) -> str:
@@ -153,6 +206,8 @@ def _record(turn: Turn, fact: Edited, path: str, what: str, before: Any, after: 
 # --- the edits -----------------------------------------------------------------------------------------------------
 def _hand_over(turn: Turn, row: OpRow, to: Any) -> tuple[Any, Any]:
     op = turn.plan_op(row)
+    if row.state in GATED:
+        return _hand_over_gate(turn, row, to)
     if op.op != "ask":
         raise Refused(f"`{op.op}` asks nobody, so it cannot be handed over")
     before = asks.spelt(row) or op.to
@@ -175,6 +230,19 @@ def _hand_over(turn: Turn, row: OpRow, to: Any) -> tuple[Any, Any]:
     return before if len(before) != 1 else before[0], to
 
 
+def _hand_over_gate(turn: Turn, row: OpRow, to: Any) -> tuple[Any, Any]:
+    """An approval or a doubt goes to other people who may decide it."""
+    people: dict[str, None] = {}
+    for kind, ref in asks.addressed(turn, row, to):
+        if kind not in ("person", "role"):
+            raise Refused(f"`{text(to)}` is no person, so it cannot decide this")
+        people.update(dict.fromkeys(turn.world.roles.get(ref, ()) if kind == "role" else [ref]))
+    if not people:
+        raise Refused("there is nobody to ask")
+    before = gates.hand_over(turn, row, list(people))
+    return before if len(before) != 1 else before[0], to
+
+
 def _window(turn: Turn, row: OpRow, within: Any) -> tuple[Any, Any]:
     return _new_window(turn, row, {"within": text(within)})
 
@@ -185,6 +253,8 @@ def _by(turn: Turn, row: OpRow, by: Any) -> tuple[Any, Any]:
 
 def _new_window(turn: Turn, row: OpRow, new: dict[str, str]) -> tuple[Any, Any]:
     op = turn.plan_op(row)
+    if row.state in GATED:
+        return _new_window_of_gate(turn, row, new)
     if turn.index.spec(op.op).window == "none":
         raise Refused(f"`{op.op}` has no window")
     if op.op == "expect" and op.within is None and op.by is None:
@@ -200,14 +270,33 @@ def _new_window(turn: Turn, row: OpRow, new: dict[str, str]) -> tuple[Any, Any]:
     except OpError:
         row.data["edited"] = kept
         raise
-    if due <= turn.now:
-        row.data["edited"] = kept
-        raise Refused(f"that window is over already: it would have ended at {words.clock(due, turn.world, turn.now)}")
-    if due - waits.since(row) > timedelta(days=400):
-        raise Refused("a window is 400 days at most")
+    _must_fit(turn, due, waits.since(row))
+    row.rev += 1
     if row.due is not None:
         waits.open_window(turn, row, due)
     return before, next(iter(new.values()))
+
+
+def _new_window_of_gate(turn: Turn, row: OpRow, new: dict[str, str]) -> tuple[Any, Any]:
+    since = datetime.fromisoformat(row.data["gate"]["since"])
+    before = words.clock(row.due, turn.world, turn.now) if row.due else None
+    try:
+        if "within" in new:
+            due = durations.due_within(new["within"], since, turn.world.workspace)
+        else:
+            due = durations.due_by(new["by"], turn.now, turn.world.workspace)
+    except ValueError as fault:
+        raise Refused(str(fault)) from None
+    _must_fit(turn, due, since)
+    gates.more_time(turn, row, due)
+    return before, next(iter(new.values()))
+
+
+def _must_fit(turn: Turn, due: datetime, since: datetime) -> None:
+    if due <= turn.now:
+        raise Refused(f"that window is over already: it would have ended at {words.clock(due, turn.world, turn.now)}")
+    if due - since > timedelta(days=400):
+        raise Refused("a window is 400 days at most")
 
 
 def _skip(turn: Turn, row: OpRow, _: Any) -> tuple[Any, Any]:
@@ -251,26 +340,28 @@ def _remove(turn: Turn, row: OpRow, _: Any) -> tuple[Any, Any]:
 
 def _replace(turn: Turn, row: OpRow, new: Any) -> tuple[Any, Any]:
     op = turn.plan_op(row)
-    ops = _read_ops(turn, [new] if isinstance(new, dict) else new)
-    if len(ops) != 1:
+    typed = read_ops([new] if isinstance(new, dict) else new, turn.index.catalog)
+    if len(typed.ops) != 1:
         raise Refused("one op replaces one op")
-    fresh = surgery.moved(ops[0], op.place, op.rank)
+    fresh = surgery.moved(typed.ops[0], op.place, op.rank)
     if fresh.id is None and op.id is not None:
         fresh = replace(fresh, id=op.id)
-    _plan_op(turn, row, fresh)
+    _plan_op(turn, row, fresh, typed)
     return _told(op), _told(fresh)
 
 
 def _insert(turn: Turn, row: OpRow, new: Any) -> tuple[Any, Any]:
     if indexes_of(row.path):
         raise Refused("ops cannot be inserted inside a loop while it runs")
-    ops = _read_ops(turn, new)
+    typed = read_ops(new, turn.index.catalog)
     standing = None if row.data.get("unopened") else turn.find_region(row.region)
     if standing is not None and standing.state != "open":
         raise Refused("its region has closed")
-    plan = surgery.changed(turn.index.plan, row.place, surgery.inserted(ops))
-    _check(turn, plan)
+    plan = surgery.changed(turn.index.plan, row.place, surgery.inserted(typed.ops))
     known = set(turn.index.ops)
+    places = [op.place for op, _ in plan.walk() if op.place not in known and op.place.startswith(f"{row.place}+")]
+    tops = [place for place in places if "." not in place[len(row.place) :] and "[" not in place[len(row.place) :]]
+    _check(turn, plan, typed, dict(zip([op.place for op in typed.ops], tops, strict=True)))
     _use(turn, plan)
     region = None if row.data.get("unopened") else turn.find_region(row.region)
     if region is not None and region.state == "open":
@@ -285,7 +376,7 @@ def _insert(turn: Turn, row: OpRow, new: Any) -> tuple[Any, Any]:
             )
         turn.touch_region(region)
         turn.mark(row.region)
-    return None, [_told(op) for op in ops]
+    return None, [_told(op) for op in typed.ops]
 
 
 def _accept(turn: Turn, row: OpRow, _: Any) -> tuple[Any, Any]:
@@ -323,102 +414,114 @@ def _effects_started(turn: Turn, region: str) -> bool:
     return False
 
 
+def _in_loop(row: OpRow | None) -> bool:
+    return row is not None and bool(indexes_of(row.path))
+
+
+def _asks(spec: OpSpec, op: Op, row: OpRow | None) -> bool:
+    if row is not None and row.state in GATED:
+        return True
+    return op.op == "ask" and not (_in_loop(row) and row is not None and row.state == "planned")
+
+
+def _has_window(spec: OpSpec, op: Op, row: OpRow | None) -> bool:
+    if row is not None and row.state in GATED:
+        return True
+    if spec.window == "none" or (op.op == "expect" and op.within is None and op.by is None):
+        return False
+    return not (_in_loop(row) and row is not None and row.state == "planned")
+
+
 EDITS: tuple[Edit, ...] = (
     Edit(
-        name="handed over",
-        key="to",
-        summary="`{op}` is {after}'s now",
-        apply=_hand_over,
-        states=PENDING,
-        addressee=True,
+        name="handed over", key="to", label="Hand over", summary="`{op}` is {after}'s now", apply=_hand_over,
+        states=PENDING | GATED, takes="addressee", fits=_asks, addressee=True,
     ),
     Edit(
-        name="window",
-        key="within",
-        summary="the window of `{op}` is {after} now",
-        apply=_window,
-        states=PENDING,
-        addressee=True,
-    ),
-    Edit(name="deadline", key="until", summary="`{op}` is due {after} now", apply=_by, states=PENDING, addressee=True),
-    Edit(name="skipped", key="skip", summary="`{op}` is skipped", apply=_skip, states=PENDING),
-    Edit(
-        name="withdrawn", key="withdraw", summary="`{op}` is withdrawn", apply=_withdraw, states=frozenset({"waiting"})
-    ),
-    Edit(name="replaced", key="replace", summary="`{op}` is replaced", apply=_replace, states=frozenset({"planned"})),
-    Edit(name="removed", key="remove", summary="`{op}` is removed", apply=_remove, states=frozenset({"planned"})),
-    Edit(
-        name="inserted",
-        key="insert",
-        summary="inserted after `{op}`",
-        apply=_insert,
-        states=frozenset(
-            {"planned", "running", "waiting", "gated", "uncertain", "done", "failed", "missed", "skipped", "cancelled"}
-        ),
+        name="window", key="within", label="More or less time", summary="the window of `{op}` is {after} now",
+        apply=_window, states=PENDING | GATED, takes="window", fits=_has_window, addressee=True,
     ),
     Edit(
-        name="accepted",
-        key="accept",
-        summary="the late answer to `{op}` counts",
-        apply=_accept,
-        states=frozenset({"missed"}),
+        name="deadline", key="until", label="Another deadline", summary="`{op}` is due {after} now", apply=_by,
+        states=PENDING | GATED, takes="moment", fits=_has_window, addressee=True,
     ),
-)
+    Edit(
+        name="skipped", key="skip", label="Skip", summary="`{op}` is skipped", apply=_skip, states=PENDING,
+        fits=lambda spec, op, row: row is not None,
+    ),
+    Edit(
+        name="withdrawn", key="withdraw", label="Withdraw", summary="`{op}` is withdrawn", apply=_withdraw,
+        states=frozenset({"waiting"}),
+    ),
+    Edit(
+        name="replaced", key="replace", label="Replace", summary="`{op}` is replaced", apply=_replace,
+        states=frozenset({"planned"}), takes="op", fits=lambda spec, op, row: not _in_loop(row),
+    ),
+    Edit(
+        name="removed", key="remove", label="Remove", summary="`{op}` is removed", apply=_remove,
+        states=frozenset({"planned"}), fits=lambda spec, op, row: not _in_loop(row),
+    ),
+    Edit(
+        name="inserted", key="insert", label="Insert below", summary="inserted after `{op}`", apply=_insert,
+        states=frozenset({"planned", *PENDING_STATES, *ENDED}), takes="ops",
+        fits=lambda spec, op, row: not _in_loop(row),
+    ),
+    Edit(
+        name="accepted", key="accept", label="Accept the late answer", summary="the late answer to `{op}` counts",
+        apply=_accept, states=frozenset({"missed"}),
+        fits=lambda spec, op, row: row is not None and row.open and bool(row.data.get("late")),
+    ),
+)  # fmt: skip
 
 
 def _run_edit(turn: Turn, fact: Edited, what: str) -> None:
     run = turn.run
-    if not _steers(turn, fact.by):
+    if not steers(run, turn.world, fact.by):
         raise NotTheirs(f"only {words.called(run.owner, turn.world)}, who started the run, can do this")
+    kind = next((k for k in RUN_EDITS if k.key == what), None)
+    if kind is None:
+        raise Refused(f"`{what}` is no edit of a run; there are {words.ticked(k.key for k in RUN_EDITS)}")
+    if run.state not in kind.states or run.data.get("stopping"):
+        raise Refused(f"the run is {'being cancelled' if run.data.get('stopping') else run.state}")
     before = run.state
     match what:
-        case "cancel" if run.ended is None:
-            from bot.engine import failure
-
-            run.data["stopping"] = True
-            run.data.pop("held", None)
-            if run.state == "paused":
-                run.state = "running"
-            for path in ("", "onError"):
-                region = turn.find_region(path)
-                if region is not None and region.state != "closed":
-                    failure.stop_region(turn, region, "the run was cancelled")
-        case "pause" if run.state == "running":
+        case "cancel":
+            _cancel(turn)
+        case "pause":
             run.state = "paused"
-        case "resume" if run.state == "paused":
+        case "resume":
             run.state = "running"
             for row in turn.rows.pending():
                 calls.release(turn, turn.keep(row))
             for path in turn.rows.open_regions():
                 turn.mark(path)
-        case "retry" if run.state == "failed":
-            reopening.reopen(turn)
-        case "cancel" | "pause" | "resume" | "retry":
-            raise Refused(f"the run is {run.state}")
         case _:
-            raise Refused(f"`{what}` is no edit of a run; there are `cancel`, `pause`, `resume` and `retry`")
-    after = {"cancel": "cancelled", "pause": "paused", "resume": "running", "retry": "running"}[what]
-    _record(turn, fact, "", what, before, after)
-    said = {"retry": "goes on from where it halted", "resume": "goes on"}.get(what, f"is {after}")
-    turn.reply(fact.by, f"Done: the run {said}.", accepted=True)
+            reopening.reopen(turn)
+    _record(turn, fact, "", what, before, kind.after)
+    turn.reply(fact.by, f"Done: the run {kind.said}.", accepted=True)
+
+
+def _cancel(turn: Turn) -> None:
+    from bot.engine import failure
+
+    run = turn.run
+    run.data["stopping"] = True
+    run.data.pop("held", None)
+    if run.state == "paused":
+        run.state = "running"
+    for path in ("", "onError"):
+        region = turn.find_region(path)
+        if region is not None and region.state != "closed":
+            failure.stop_region(turn, region, "the run was cancelled")
 
 
 # --- the edited plan -----------------------------------------------------------------------------------------------
-def _read_ops(turn: Turn, new: Any) -> tuple[Op, ...]:
-    import json
-
-    got = read(new if isinstance(new, str) else json.dumps(new, ensure_ascii=False), turn.index.catalog)
-    if got.problems or got.plan is None:
-        raise Refused("; ".join(p.message for p in got.problems) or "there is no op in it")
-    return got.plan.program.ops
-
-
-def _plan_op(turn: Turn, row: OpRow, op: Op) -> None:
+def _plan_op(turn: Turn, row: OpRow, op: Op, typed: Typed | None = None) -> None:
     """One planned op is another from now on."""
     if indexes_of(row.path):
         raise Refused("an op inside a loop cannot be changed before it starts; change it once it waits")
     plan = surgery.changed(turn.index.plan, row.place, surgery.replaced(op))
-    _check(turn, plan)
+    _check(turn, plan, typed, {typed.ops[0].place: row.place} if typed is not None else None)
     _use(turn, plan)
     if row.data.get("unopened"):
         return
@@ -428,12 +531,9 @@ def _plan_op(turn: Turn, row: OpRow, op: Op) -> None:
     turn.mark(row.region)
 
 
-def _check(turn: Turn, plan: Plan) -> None:
-    problems = check_plan(
-        plan, turn.index.catalog, replace(turn.world, now=turn.now), {n: type_of(v) for n, v in turn.run.names.items()}
-    )
-    if problems:
-        raise Refused("; ".join(p.message for p in problems))
+def _check(turn: Turn, plan: Plan, typed: Typed | None = None, moved: dict[str, str] | None = None) -> None:
+    names = {n: type_of(v) for n, v in turn.run.names.items()}
+    must_stand(plan, turn.index.catalog, replace(turn.world, now=turn.now), names, typed, moved)
 
 
 def _use(turn: Turn, plan: Plan) -> None:

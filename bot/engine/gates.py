@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import fnmatch
+from datetime import datetime
 from typing import Any
 
+from bot.domain.errors import OpError
 from bot.domain.facts import Answered
 from bot.domain.record import OpRow
 from bot.domain.values import normalise, plain, text
@@ -58,23 +60,59 @@ def gate(turn: Turn, row: OpRow, params: dict[str, Any]) -> bool:
     due = waits.durations.due_within(turn.world.workspace.approval_window, turn.now, turn.world.workspace)
     row.due = due
     turn.timer(row.path, "gate", due)
-    shown = "\n".join(f"{key}: {text(value)}" for key, value in params.items())
-    owner = words.called(turn.run.owner, turn.world)
     for person in people:
-        turn.deliver(
-            row,
-            "approval",
-            person,
-            {
-                "title": f"{owner} wants to run `{row.op}`" + (f" ({row.id})" if row.id else ""),
-                "text": shown,
-                "params": plain(params),
-                "buttons": [c["label"] for c in APPROVAL_CHOICES],
-                "reason": ["decline"],
-            },
-        )
+        turn.deliver(row, "approval", person, _card(turn, row))
     turn.record("gated", row, to=people, params=plain(params))
     return True
+
+
+def _card(turn: Turn, row: OpRow) -> dict[str, Any]:
+    """What an approval or a doubt shows."""
+    params, named = row.data.get("params", {}), f"`{row.op}`" + (f" ({row.id})" if row.id else "")
+    shown = "\n".join(f"{key}: {text(value)}" for key, value in params.items())
+    if row.data["gate"]["kind"] == "doubt":
+        return {
+            "title": f"Did {named} happen?",
+            "text": f"{row.data['error']}\n{shown}".strip(),
+            "buttons": [c["label"] for c in DOUBT_CHOICES],
+        }
+    return {
+        "title": f"{words.called(turn.run.owner, turn.world)} wants to run {named}",
+        "text": shown,
+        "params": plain(params),
+        "buttons": [c["label"] for c in APPROVAL_CHOICES],
+        "reason": ["decline"],
+    }
+
+
+def hand_over(turn: Turn, row: OpRow, people: list[str]) -> list[str]:
+    """Puts an approval or a doubt to other people; gives whom it was put to before. OpError where one of them may
+    not decide it."""
+    data = row.data["gate"]
+    if data["kind"] == "approval":
+        may, _ = _approvers(turn, data.get("named"))
+        wrong = [who for who in people if who.casefold() not in [m.casefold() for m in may]]
+        if wrong:
+            raise OpError(f"{words.names(wrong, turn.world)} may not approve this; {words.names(may, turn.world)} may")
+    before = list(data["to"])
+    data["to"], data["round"] = people, data.get("round", 0) + 1
+    for who in before:
+        if who not in people:
+            turn.settle_cards(row.path, f"handed over to {words.names(people, turn.world)}", to=who)
+    for who in people:
+        if who not in before:
+            turn.deliver(row, data["kind"], who, _card(turn, row), n=data["round"])
+    row.rev += 1
+    turn.touch(row)
+    return before
+
+
+def more_time(turn: Turn, row: OpRow, due: datetime) -> None:
+    """Moves the deadline of an approval or a doubt."""
+    row.due = due
+    row.rev += 1
+    turn.timer(row.path, "gate", due)
+    turn.touch(row)
 
 
 def _approvers(turn: Turn, named: str | None) -> tuple[list[str], bool]:
@@ -109,18 +147,8 @@ def doubt(turn: Turn, row: OpRow, why: str) -> None:
     due = waits.durations.due_within(turn.world.workspace.approval_window, turn.now, turn.world.workspace)
     row.due = due
     turn.timer(row.path, "gate", due)
-    params = "\n".join(f"{key}: {text(value)}" for key, value in row.data.get("params", {}).items())
     for person in people:
-        turn.deliver(
-            row,
-            "doubt",
-            person,
-            {
-                "title": f"Did `{row.op}`" + (f" ({row.id})" if row.id else "") + " happen?",
-                "text": f"{why}\n{params}".strip(),
-                "buttons": [c["label"] for c in DOUBT_CHOICES],
-            },
-        )
+        turn.deliver(row, "doubt", person, _card(turn, row))
     turn.record("uncertain", row, why=why)
 
 

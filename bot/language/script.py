@@ -123,14 +123,18 @@ def check_plan(
     world: World,
     bound: Mapping[str, str | None] | None = None,
     given: Mapping[str, Any] | None = None,
+    found: Read | None = None,
 ) -> list[Problem]:
     """What is wrong with a plan whose text is not before us: an edited one, a saved one. `bound`: names it sees from
-    outside, with types. `given`: the inputs it is started with, None where it is not started.
+    outside, with types. `given`: the inputs it is started with, None where it is not started. `found`: the text of the
+    ops that an edit brings, known by their places in this plan, with its own problems.
 
-    Places in the problems mean nothing; messages and mends do."""
+    Places of problems elsewhere mean nothing (they stand at 0); messages and mends do."""
     seen = {name: said or "any" for name, said in (bound or {}).items()}
     world = replace(world, bindings={**world.bindings, **seen})
-    checking = _checking(plan, catalog, world, None, given)
+    checking = _checking(plan, catalog, world, found, given)
+    if found is not None:
+        return _merged(found, checking)
     return _once([problem for check in CHECKS for problem in check(checking)], placed=False)
 
 

@@ -406,7 +406,10 @@ def _stored_params(op: str, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def file_returned(turn: Turn, row: OpRow, fact: Returned) -> None:
-    row.data.pop("params", None)
+    params = row.data.pop("params", None)
+    if row.op == "save" and params is not None:
+        size = len(params["text"].encode("utf-8", "surrogatepass"))
+        row.data["file"] = {"path": params["path"], "size": size}
     row.data.pop("error", None)
     order.finish(turn, row, None if row.op == "save" else fact.value, has_value=row.op != "save")
 

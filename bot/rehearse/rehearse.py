@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, cast
 
 from bot.domain.catalog import Catalog, World
@@ -61,9 +62,11 @@ def names_of(plan: Plan, scenario: Scenario) -> dict[str, Any]:
     return dict(scenario.bindings)
 
 
-async def walked(text: str | bytes, scenario: Scenario) -> tuple[int, dict[str, Any]]:
-    """Every branch of a script, one outcome each, up to a bound."""
-    from bot.rehearse.walk import BOUND, Walker, next_way, outcome
+async def walked(
+    text: str | bytes, scenario: Scenario, patience: Callable[[], bool] | None = None
+) -> tuple[int, dict[str, Any]]:
+    """Every branch of a script, one outcome each, up to a bound, or as long as `patience` says."""
+    from bot.rehearse.walk import BOUND, OutOfTime, Walker, next_way, outcome
 
     catalog, saved, world = surroundings(scenario)
     seen = examined(text, scenario, catalog, world)
@@ -76,9 +79,13 @@ async def walked(text: str | bytes, scenario: Scenario) -> tuple[int, dict[str, 
         while way is not None and len(found) < BOUND:
             chooser = Chooser(way)
             player = Walker(fresh(scenario), catalog, saved, sandbox, chooser)
+            if patience is not None:
+                player.patience = patience
             try:
                 await player.walk(seen.plan, names_of(seen.plan, scenario))
                 found.append(outcome(player, chooser))
+            except OutOfTime:
+                break
             finally:
                 player.close()
             way = next_way(chooser)
@@ -110,7 +117,4 @@ def fresh(scenario: Scenario) -> Scenario:
     """The scenario with files of its own, so that one walk does not see what another saved."""
     from dataclasses import replace
 
-    kept = scenario.files
-    return replace(
-        scenario, files=type(kept)(content=dict(kept.content), links=dict(kept.links), sizes=dict(kept.sizes))
-    )
+    return replace(scenario, files=scenario.files.copy())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,7 @@ from bot.domain.facts import Answered, Overdue
 from bot.domain.plan import Plan
 from bot.rehearse.play import JOB, RUN, Chooser, Missing, Player
 from bot.rehearse.scenario import Scenario
+from bot.runtime.commit import Outcome
 from bot.runtime.report import natural, state_of
 from store import inbox, ops, runs, waits
 
@@ -18,9 +20,20 @@ TURNS = 400
 """Decisions and instants of one way; a loop that never ends is cut there."""
 
 
+class OutOfTime(Exception):
+    """Whoever asked for the walk waits no longer."""
+
+
 class Walker(Player):
     """A rehearsal whose people and world do what the chooser says: when nothing else can happen, the earliest open
-    wait is answered one way or another, or its window passes."""
+    wait is answered one way or another, or its window passes. `patience` says whether there is still time."""
+
+    patience: Callable[[], bool] = staticmethod(lambda: True)
+
+    def _follow(self, outcome: Outcome) -> None:
+        if not self.patience():
+            raise OutOfTime
+        super()._follow(outcome)
 
     async def walk(self, plan: Plan, names: dict[str, Any]) -> None:
         self.scenario = replace_moves(self.scenario)
@@ -104,7 +117,7 @@ class Walker(Player):
         else:
             value: Any = choices[at] if choices else "an answer"
             if row.data.get("fields"):
-                value = {f["name"]: _sample(f) for f in row.data["fields"]}
+                value = {f["name"]: _sample(f, self.scenario) for f in row.data["fields"]}
             for who in list(row.data.get("asked", [])):
                 if who.startswith("agent"):
                     continue
@@ -151,10 +164,25 @@ def replace_moves(scenario: Scenario) -> Scenario:
     return replace(scenario, moves=(), until=None)
 
 
-def _sample(field: dict[str, Any]) -> Any:
-    return {"number": field.get("min", 1), "date": "2030-01-01", "time": "09:00", "bool": True}.get(
-        field["type"], (field.get("choices") or ["an answer"])[0]
-    )
+def _sample(field: dict[str, Any], scenario: Scenario) -> Any:
+    """What fits a field."""
+    match field["type"]:
+        case "number":
+            return field.get("min", field.get("max", 1))
+        case "date":
+            return str(field.get("min", "2030-01-01"))
+        case "time":
+            return "09:00"
+        case "bool":
+            return True
+        case "choice":
+            return (field.get("choices") or ["an answer"])[0]
+        case "person":
+            return scenario.people[0].email if scenario.people else scenario.owner
+        case "file":
+            return {"name": "file.txt", "type": "text/plain", "size": 0, "path": "file.txt"}
+        case _:
+            return "an answer".ljust(field.get("min", 0), ".")[: field.get("max")]
 
 
 def outcome(player: Walker, chooser: Chooser) -> dict[str, Any]:
@@ -162,6 +190,7 @@ def outcome(player: Walker, chooser: Chooser) -> dict[str, Any]:
     run = player.db.read(runs.get, RUN)
     assert run is not None
     state = "failed" if player.log.missing else state_of(run)
+    told = [d for d in player.log.deliveries if d["kind"] in ("say", "send") and (d["text"] or d["title"])]
     says = [d["text"] for d in player.log.deliveries if d["kind"] in ("say", "send") and d["text"]]
     return {
         "way": [f"{about}: {ways[pick]}" for about, ways, pick in chooser.taken],
@@ -169,6 +198,8 @@ def outcome(player: Walker, chooser: Chooser) -> dict[str, Any]:
         "error": run.data.get("error"),
         "says": says,
         "calls": [c["tool"] for c in player.log.calls],
+        "told": [{"to": d["to"], "text": d["text"] or d["title"]} for d in told],
+        "took_s": int(((run.ended or player.now) - run.created).total_seconds()),
     }
 
 

@@ -33,6 +33,7 @@ from bot.runtime.committer import Committer
 from bot.runtime.inbox import Inbox
 from bot.runtime.saved import Saved
 from bot.runtime.starting import keep_told, names_for
+from bot.runtime.trial import Trial, tried
 from store import history, inbox, ops, outbox, people, runs, waits
 from store.dialect import Transaction
 
@@ -58,11 +59,13 @@ class Started:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
     """What someone who acted gets back. `status`: 200 it counts, 403 not theirs, 404 nothing there, 409 settled
-    otherwise, 422 no such choice."""
+    otherwise, 422 no such choice. Of an edit: `rev` of what it names, as it stood before; `problems` as data."""
 
     text: str
     accepted: bool
     status: int
+    rev: int | None = None
+    problems: tuple[Mapping[str, Any], ...] = ()
 
 
 class NotThere(WaitonError):
@@ -223,6 +226,17 @@ class Desk:
         and gets the same reply."""
         fact = Edited(at=self.clock.now(), by=by, edit=normalise(dict(edit)), why=why, rev=rev, id=ident)
         return await self._act(run_id, fact, by)
+
+    async def try_edit(
+        self, run_id: str, edit: Mapping[str, Any], *, by: str, why: str | None = None, rev: int | None = None
+    ) -> tuple[Said, Trial | None]:
+        """What an edit would get back, and the run before and after it (None where it is refused). Nothing changes."""
+        fact = Edited(at=self.clock.now(), by=by, edit=normalise(dict(edit)), why=why, rev=rev)
+        trial = await tried(self.committer, run_id, fact)
+        if trial is None:
+            return Said(text="There is no such run.", accepted=False, status=404), None
+        told = _said(trial.outcome)
+        return told, trial if told.accepted else None
 
     async def _act(self, run_id: str, fact: Fact, who: str) -> Said:
         outcome = await self.committer.fact(run_id, fact)
@@ -440,7 +454,7 @@ def _said(outcome: Outcome) -> Said:
     if not outcome.replies:
         return Said(text="", accepted=False, status=422)
     reply = outcome.replies[-1]
-    return Said(text=reply.text, accepted=reply.accepted, status=reply.status)
+    return Said(text=reply.text, accepted=reply.accepted, status=reply.status, rev=reply.rev, problems=reply.problems)
 
 
 def is_open(row: OpRow) -> bool:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import tempfile
+import unicodedata
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path, PurePosixPath
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from bot.domain.errors import OpError
 
@@ -109,6 +113,29 @@ class MemoryFiles:
     def save(self, job: str, path: str, text: str) -> None:
         self.content[str(inside(path))] = text.encode("utf-8", "surrogatepass")
 
+    def copy(self) -> MemoryFiles:
+        """The same files; what one of the two saves the other does not see."""
+        return MemoryFiles(content=dict(self.content), links=dict(self.links), sizes=dict(self.sizes))
+
+
+@dataclass(slots=True, kw_only=True)
+class ShadowFiles(MemoryFiles):
+    """A job's files as they are; what is saved stays in memory."""
+
+    under: Files
+    job: str
+
+    def glob(self, job: str, pattern: str) -> list[str]:
+        return sorted({*self.under.glob(self.job, pattern), *MemoryFiles.glob(self, job, pattern)})
+
+    def read(self, job: str, path: str) -> str:
+        if str(inside(path)) in self.content:
+            return MemoryFiles.read(self, job, path)
+        return self.under.read(self.job, path)
+
+    def copy(self) -> ShadowFiles:
+        return ShadowFiles(under=self.under, job=self.job, content=dict(self.content))
+
 
 @dataclass(frozen=True, slots=True)
 class FolderFiles:
@@ -121,9 +148,9 @@ class FolderFiles:
     def _job(self, job: str) -> Path:
         return self.root / "jobs" / job if self.job_folders else self.root
 
-    def _find(self, job: str, path: str) -> Path | None:
+    def _find(self, job: str, path: str, *, own: bool = False) -> Path | None:
         name = inside(path)
-        roots = (self.root,) if path.startswith("/") else (self._job(job), self.root)
+        roots = (self._job(job),) if own else (self.root,) if path.startswith("/") else (self._job(job), self.root)
         for root in dict.fromkeys(roots):
             real = Path(os.path.realpath(root / name))
             if real.is_file() and real.is_relative_to(os.path.realpath(root)):
@@ -155,6 +182,40 @@ class FolderFiles:
             raise OpError(f"`{path}` has {real.stat().st_size / 1048576:.0f} MiB; `read` takes 10 MiB at most")
         return decoded(real.read_bytes(), path)
 
+    def found(self, job: str, path: str, *, own: bool = False) -> Path | None:
+        """Where a file of a job is, for handing it out; `own`: in the job's folder alone. None where it is not there,
+        or lies outside."""
+        try:
+            return self._find(job, path.lstrip("/") if own else path, own=own)
+        except OpError:
+            return None
+
+    def keep(self, job: str, name: str, data: BinaryIO) -> tuple[str, int]:
+        """Keeps an upload in the job's folder, under a name that no file there has; gives its path and size."""
+        folder = self._job(job)
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, draft = tempfile.mkstemp(prefix=".", suffix=".new", dir=folder)
+        try:
+            with os.fdopen(handle, "wb") as out:
+                shutil.copyfileobj(data, out)
+                size = out.tell()
+            stem, dot, ending = safe_name(name).rpartition(".")
+            stem, ending = (stem, dot + ending) if stem else (dot + ending, "")
+            for number in count(1):
+                path = f"{stem}{f'-{number}' if number > 1 else ''}{ending}"
+                try:
+                    os.link(draft, folder / path)  # unlike a rename, it never takes another file's place
+                except FileExistsError:
+                    continue
+                return path, size
+        finally:
+            os.unlink(draft)
+        raise AssertionError("numbers end")
+
+    def drop(self, job: str, path: str) -> None:
+        """Takes back an upload that nothing came of."""
+        (self._job(job) / inside(path)).unlink(missing_ok=True)
+
     def save(self, job: str, path: str, text: str) -> None:
         """Writes through a neighbour, so that a crash leaves the old file or the new one."""
         root = self.root if path.startswith("/") else self._job(job)
@@ -165,6 +226,16 @@ class FolderFiles:
         draft = target.with_name(f".{target.name}.new")
         draft.write_text(text, encoding="utf-8", errors="surrogatepass")
         os.replace(draft, target)
+
+
+def safe_name(name: str, most: int = 100) -> str:
+    """A file's name without folders, dots in front, and what shells and systems stumble over."""
+    last = unicodedata.normalize("NFC", name).replace("\\", "/").rpartition("/")[2]
+    kept = re.sub(r"[^\w .()+,=@-]", "_", last).strip(" .")
+    stem, dot, ending = kept.rpartition(".")
+    if not stem:
+        return (ending or "file")[:most]
+    return f"{stem[: most - len(ending[:16]) - 1]}{dot}{ending[:16]}"
 
 
 def _hidden(path: str) -> bool:

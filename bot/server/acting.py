@@ -1,19 +1,22 @@
-"""What people do to what is pending: answer a card, change an ask, stop a run. Replies say what stands."""
+"""One ask, for one person: its page, and what is answered there. Replies say what stands."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
-from bot.runtime.desk import NotThere, Said
-from bot.server import conversation, rights
-from bot.server.auth import Reader, has_csrf, reader_of, same_origin
+from bot.runtime.desk import Said
+from bot.server import attachments, conversation
+from bot.server.auth import has_csrf, reader_of, same_origin
 from bot.server.bodies import NoJson, TooLarge, read_form
 from bot.server.composing import fields_of
 from bot.server.respond import not_there, page, said, shown_once, told
 from bot.server.room import _own, _refused, desk_of
+from channels.web import render
+from channels.web.limits import UPLOAD_BYTES
+from store import runs
 from store.dialect import Transaction
 
 
@@ -57,16 +60,42 @@ async def answer(request: Request) -> Response:
     reader = await reader_of(request)
     if not same_origin(request, strict=reader is not None):
         return _refused(request, "This did not come from a page of this room. Nothing changed.", 403)
+    row = await desk.committer.read(desk.card_of, token)
+    run = await desk.committer.read(runs.get, row["run"]) if row is not None else None
+    uploads = render.shown(row["card"]).uploads if row is not None else 0
+    uploaded: dict[str, dict[str, Any]] = {}
     try:
-        form = await read_form(request)
-    except (TooLarge, NoJson):
+        if uploads and run is not None and request.headers.get("content-type", "").startswith("multipart/form-data"):
+            raw = await attachments.read_upload(request, most_files=uploads)
+            try:
+                form = {name: value for name, value in raw.multi_items() if isinstance(value, str)}
+                if reader is not None and not has_csrf(request, reader, form):
+                    return _refused(request, ANOTHER, 403)
+                uploaded = await attachments.kept(desk, run.job, raw, "f.")
+            finally:
+                await raw.close()
+        else:
+            form = await read_form(request)
+    except TooLarge:
+        return _refused(
+            request, f"That is too large: {UPLOAD_BYTES // 1048576} MiB a file at most. Nothing changed.", 413
+        )
+    except NoJson:
         return _refused(request, "This form does not read. Nothing changed.", 400)
     if reader is not None and not has_csrf(request, reader, form):
-        return _refused(request, "This page is from another log-in; load it again. Nothing changed.", 403)
+        return _refused(request, ANOTHER, 403)
+    given = _given(form)
+    if uploaded:
+        given = {**(given if isinstance(given, dict) else {}), **uploaded}
     reply = await desk.answer_token(
-        token, _given(form), by=reader.email if reader else None, reason=form.get("reason") or None
+        token, given, by=reader.email if reader else None, reason=form.get("reason") or None
     )
+    if uploaded and run is not None and not reply.accepted:
+        await attachments.dropped(desk, run.job, uploaded)
     return _told(request, form.get("back") or f"/a/{token}", reply)
+
+
+ANOTHER = "This page is from another log-in; load it again. Nothing changed."
 
 
 def _given(form: dict[str, str]) -> Any:
@@ -77,40 +106,3 @@ def _given(form: dict[str, str]) -> Any:
 
 def _told(request: Request, back: str, reply: Said) -> Response:
     return told(request, _own(back), reply.text, status=reply.status, accepted=reply.accepted)
-
-
-async def edit(request: Request, reader: Reader, form: dict[str, str]) -> Response:
-    """An edit from a page: `run` (cancel, pause, resume, retry), or of one op: to, within, withdraw, skip."""
-    desk, run_id = desk_of(request), request.path_params["run"]
-    back = form.get("back") or f"/runs/{run_id}"
-
-    def visible(tx: Transaction) -> bool:
-        return rights.reads_run(tx, run_id, reader.email) or rights.asked_in(tx, run_id, reader.email)
-
-    if not await desk.committer.read(visible):
-        return not_there(reader)
-    change = _change(form)
-    if change is None:
-        return told(
-            request, _own(back), "Pick whom to hand it to, or write a window such as `3d`. Nothing changed.", status=422
-        )
-    try:
-        reply = await desk.edit(run_id, change, by=reader.email, why=form.get("why") or None)
-    except NotThere:
-        return not_there(reader)
-    return _told(request, back, reply)
-
-
-def _change(form: dict[str, str]) -> dict[str, Any] | None:
-    if form.get("run"):
-        return {"run": form["run"]}
-    op = form.get("op", "")
-    if form.get("do") in ("withdraw", "skip"):
-        return {"op": op, form["do"]: True}
-    if form.get("to"):
-        return {"op": op, "to": form["to"]}
-    return {"op": op, "within": form["within"].strip()} if form.get("within", "").strip() else None
-
-
-def json_reply(reply: Said) -> JSONResponse:
-    return JSONResponse({"text": reply.text}, reply.status)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import re
 import secrets
 from collections.abc import Awaitable, Callable
-from datetime import datetime
 from typing import Any
 
 from starlette.requests import Request
@@ -16,17 +14,15 @@ from bot.domain.errors import WaitonError
 from bot.language.problems import did_you_mean, nearest
 from bot.rehearse.lines import flight_of
 from bot.runtime.desk import Desk, NotThere
-from bot.server import hooks, live, rights
+from bot.server import finding, hooks, live, previewing, rights
 from bot.server.auth import bearer_of
 from bot.server.bodies import NoJson, TooLarge, limited, read_json
 from bot.server.room import desk_of, make_job
-from store import runs, search
+from store import runs
 from store.dialect import Transaction
 
 Call = Callable[[Request, str], Awaitable[Response]]
 JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}\Z")
-STATES = ("waiting", "running", "paused", "done", "failed", "cancelled")
-PAGE, MOST = 50, 200
 
 
 def for_bearer(handler: Call) -> Callable[[Request], Awaitable[Response]]:
@@ -154,43 +150,17 @@ async def show(request: Request, email: str) -> Response:
 async def find(request: Request, email: str) -> Response:
     """Runs, the newest first, `{runs, next}`."""
     desk, query = desk_of(request), request.query_params
-    state, person = query.get("state") or None, query.get("person") or None
-    if state is not None and state not in STATES:
-        return _said(f"There is no state `{state}`; there are {', '.join(STATES[:1] + STATES[2:])}.", 422)
-    before = _cursor(query["cursor"]) if query.get("cursor") else None
-    if query.get("cursor") and before is None:
-        return _said("This cursor is not one of ours; take `next` as it was given.", 422)
-    limit = min(int(query["limit"]), MOST) if query.get("limit", "").isdigit() and query["limit"] != "0" else PAGE
+    limit = (
+        min(int(query["limit"]), finding.MOST)
+        if query.get("limit", "").isdigit() and query["limit"] != "0"
+        else finding.PAGE
+    )
     world = await desk.world()
-    if person is not None:
-        named = world.person(person) or next(
-            (p for p in world.people if p.name.casefold() == person.removeprefix("@").casefold()), None
-        )
-        person = named.email if named else person
-
-    def read(tx: Transaction) -> list[Any]:
-        return search.readable(
-            tx, email, state=state, person=person, words=query.get("q") or None, before=before, limit=limit + 1
-        )
-
-    found = await desk.committer.read(read)
-    more = len(found) > limit
-    shown = [await desk.show_short(row) for row in found[:limit]]
-    last = found[limit - 1] if more else None
-    return JSONResponse({"runs": shown, "next": _next(last.created, last.id) if last else None})
-
-
-def _next(at: datetime, run_id: str) -> str:
-    return base64.urlsafe_b64encode(f"{at.isoformat()} {run_id}".encode()).decode().rstrip("=")
-
-
-def _cursor(given: str) -> tuple[datetime, str] | None:
     try:
-        at, _, run_id = base64.urlsafe_b64decode(given + "=" * (-len(given) % 4)).decode().partition(" ")
-        moment = datetime.fromisoformat(at)
-    except ValueError:
-        return None
-    return (moment, run_id) if run_id and moment.tzinfo is not None else None
+        found = await desk.committer.read(finding.find, email, world, query, limit)
+    except finding.Unknown as fault:
+        return _said(str(fault), 422)
+    return JSONResponse({"runs": [await desk.show_short(row) for row in found.runs], "next": found.next})
 
 
 async def answer(request: Request, email: str) -> Response:
@@ -212,17 +182,18 @@ async def answer(request: Request, email: str) -> Response:
 
 
 async def edit(request: Request, email: str) -> Response:
-    """One edit of section 10 of the language, with `why` and `rev` beside it."""
+    """One edit of section 10 of the language, with `why` and `rev` beside it; with `preview` nothing changes."""
     body = await _body(request)
-    why, rev = body.pop("why", None), body.pop("rev", None)
+    why, rev, trying = body.pop("why", None), body.pop("rev", None), body.pop("preview", False)
     change = body.pop("edit", body)
     if (
         not isinstance(change, dict)
         or (why is not None and not isinstance(why, str))
-        or (rev is not None and not isinstance(rev, int))
+        or (rev is not None and (not isinstance(rev, int) or isinstance(rev, bool)))
+        or not isinstance(trying, bool)
     ):
         return _said('An edit is an object such as `{"op": "scope", "to": "bo@acme.de"}`. Nothing changed.', 422)
-    return await _edit(request, email, {k: v for k, v in change.items() if k != "by"}, why, rev)
+    return await _edit(request, email, {k: v for k, v in change.items() if k != "by"}, why, rev, trying)
 
 
 async def cancel(request: Request, email: str) -> Response:
@@ -234,7 +205,9 @@ async def cancel(request: Request, email: str) -> Response:
     return await _edit(request, email, {"run": "cancel"}, why if isinstance(why, str) else None, None)
 
 
-async def _edit(request: Request, email: str, change: dict[str, Any], why: str | None, rev: int | None) -> Response:
+async def _edit(
+    request: Request, email: str, change: dict[str, Any], why: str | None, rev: int | None, trying: bool = False
+) -> Response:
     desk, run_id = desk_of(request), request.path_params["run"]
 
     def concerned(tx: Transaction) -> bool:
@@ -242,7 +215,13 @@ async def _edit(request: Request, email: str, change: dict[str, Any], why: str |
 
     if not await desk.committer.read(concerned):
         return _absent()
+    if trying:
+        said, trial = await desk.try_edit(run_id, change, by=email, why=why, rev=rev)
+        seen = previewing.preview(said, trial, await desk.world(), desk.catalog)
+        return JSONResponse(seen.report(), said.status)
     reply = await desk.edit(run_id, change, by=email, why=why, rev=rev)
+    if reply.problems:
+        return JSONResponse({"text": reply.text, "problems": list(reply.problems)}, reply.status)
     return _said(reply.text, reply.status)
 
 

@@ -8,12 +8,27 @@ import structlog
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from bot.runtime.committer import database_away
-from bot.server import acting, endpoints, hooks, live, login, openapi, operators, record, room, scripts
+from bot.server import (
+    acting,
+    attachments,
+    changing,
+    endpoints,
+    finding,
+    helping,
+    hooks,
+    live,
+    login,
+    openapi,
+    operators,
+    record,
+    room,
+    scripts,
+)
 from bot.server.respond import Guard, not_there, plain_page
 from bot.server.room import for_post, for_reader
 from bot.server.static import static
@@ -30,11 +45,13 @@ def app(product: Product) -> Starlette:
             Route("/jobs", for_post(room.new_job), methods=["POST"]),
             Route("/jobs/{job}", for_reader(room.job)),
             Route("/jobs/{job}/runs", for_post(room.post_script), methods=["POST"]),
+            Route("/help", for_reader(helping.show)),
             Route("/check", for_post(room.check), methods=["POST"]),
+            Route("/rehearse", for_post(room.rehearse), methods=["POST"]),
             Route("/tap/{seq:int}", for_post(room.tap), methods=["POST"]),
             Route("/inbox", for_reader(room.inbox)),
+            Route("/runs", for_reader(finding.show)),
             Route("/runs/{run}", for_reader(record.show)),
-            Route("/runs/{run}/edit", for_post(acting.edit), methods=["POST"]),
             Route("/runs/{run}/save", for_post(scripts.save_run), methods=["POST"]),
             Route("/scripts", for_reader(scripts.index)),
             Route("/scripts/{name}", for_reader(scripts.show)),
@@ -42,6 +59,9 @@ def app(product: Product) -> Starlette:
             Route("/scripts/{name}/runs", for_post(scripts.run), methods=["POST"]),
             Route("/scripts/{name}/standing", for_post(scripts.standing), methods=["POST"]),
             Route("/scripts/{name}/rollback", for_post(scripts.rollback), methods=["POST"]),
+            Route("/runs/{run}/edit", for_reader(changing.show)),
+            Route("/runs/{run}/edit", for_post(changing.post), methods=["POST"]),
+            Route("/runs/{run}/files/{path:path}", for_reader(attachments.download)),
             Route("/a/{token}", acting.ask),
             Route("/a/{token}", acting.answer, methods=["POST"]),
             Route("/e/{token}", endpoints.show),
@@ -60,10 +80,11 @@ def app(product: Product) -> Starlette:
             Route("/metrics", operators.metrics),
         ],
         middleware=[Middleware(Guard)],
-        exception_handlers={HTTPException: _http, Exception: _broken},
+        exception_handlers={HTTPException: _http, ClientDisconnect: _gone, Exception: _broken},
     )
     made.state.product = product
     made.state.closing = asyncio.Event()
+    made.state.rehearsing = asyncio.Semaphore(1)
     return made
 
 
@@ -75,6 +96,11 @@ async def _http(request: Request, fault: Exception) -> Response:
     if request.url.path.startswith(("/api", "/hooks", "/e/")):
         return JSONResponse({"text": said}, status)
     return not_there() if status == 404 else plain_page(said, "Nothing changed.", status=status)
+
+
+async def _gone(request: Request, fault: Exception) -> Response:
+    """The caller left before the body was read: nobody is there to be told, and nothing was done."""
+    return Response(status_code=499)
 
 
 async def _broken(request: Request, fault: Exception) -> Response:

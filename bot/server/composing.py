@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from bot.language.script import Examined
 from bot.runtime.desk import Desk
 from bot.runtime.saved import starts
 from bot.server import phrases
+from bot.server.rehearsing import Rehearsal, rehearsal
 
 
 @dataclass(slots=True, kw_only=True)
@@ -33,16 +35,25 @@ class State:
     """Effects that would start without waiting for an ask above them: the note, and what makes them wait."""
     inputs: tuple[Input, ...] = ()
     given: dict[str, str] = field(default_factory=dict)
+    rehearsal: Rehearsal | None = None
 
     @property
     def label(self) -> str:
         return "Save" if self.saves else "Run as written" if self.waits else "Run"
 
     @property
+    def word(self) -> str:
+        """What the button posts: who runs what would not wait has seen that it would not."""
+        return AS_WRITTEN if self.waits else RUN
+
+    @property
     def blocked(self) -> bool:
         return not self.ready
 
 
+RUN, AS_WRITTEN = "run", "run:as-written"
+HOLDING = ("starts-without-waiting", "many-at-once")
+"""Notes that hold a run at its pre-flight: whoever starts it lets it wait, runs it as written, or discards it."""
 EMPTY = "A list of commands or JSON; it is checked as you type"
 
 
@@ -61,10 +72,27 @@ async def state_of(desk: Desk, world: World, text: str, *, by: str, job: str | N
     return state
 
 
+async def rehearsed(
+    desk: Desk,
+    world: World,
+    text: str,
+    *,
+    by: str,
+    job: str | None,
+    given: Mapping[str, str],
+    turn: asyncio.Semaphore,
+) -> Rehearsal:
+    """Every branch of a text as it would be started with these inputs."""
+    seen = await desk.check(text, by=by, job=job, starting=False)
+    declared = (seen.plan.inputs or ()) if seen.plan is not None else ()
+    return await rehearsal(desk, world, text, by=by, job=job, inputs=input_values(declared, given) or None, turn=turn)
+
+
 async def _overtaking(desk: Desk, seen: Examined, state: State, text: str, *, by: str, job: str | None) -> None:
-    """Nothing overtakes an ask unseen: what would is set apart from the other notes, with a way to let it wait."""
+    """Nothing overtakes an ask, or reaches many people, unseen: what would is set apart from the other notes, with a
+    way to let it wait."""
     for note in seen.notes:
-        if note.code != "starts-without-waiting" or seen.plan is None:
+        if note.code not in HOLDING or seen.plan is None:
             continue
         line, _ = seen.read.source.position(note.start)
         asked = [op.id for op, _ in seen.plan.walk() if op.op == "ask" and op.id is not None]
@@ -78,8 +106,8 @@ async def _overtaking(desk: Desk, seen: Examined, state: State, text: str, *, by
                 break
         state.notes = [said for said in state.notes if said != note.message]
         state.waits.append(found)
-    if len(state.waits) > 0:
-        state.hint = "Something would not wait; choose"
+    if state.waits:
+        state.hint = "It holds here until you choose"
 
 
 def _state(seen: Examined, world: World, declared: tuple[Input, ...], given: Mapping[str, str]) -> State:

@@ -6,9 +6,9 @@ Everything is read in one transaction and given as values for the templates.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from bot.domain.ids import tap_token
 from bot.domain.plan import Op, Plan, Region
 from bot.domain.record import OpRow, RunRow
 from bot.domain.values import text
-from bot.engine import asks, tenses, words
+from bot.engine import asks, edits, tenses, words
 from bot.runtime import report
 from bot.runtime.commit import Site
 from bot.runtime.desk import is_open
@@ -81,6 +81,11 @@ class Item:
     private: bool = False
     ended: datetime | None = None
     owner: bool = False
+    several: bool = False
+    """Of a card: others are asked the same."""
+    late: list[str] = field(default_factory=list)
+    acceptable: bool = False
+    """The last late answer may still be accepted, by this reader."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -104,6 +109,8 @@ class Talk:
     """Further runs of the job: id and a line on each."""
     older: str | None
     held: list[dict[str, Any]] = field(default_factory=list)
+    menu: list[edits.RunEdit] = field(default_factory=list)
+    """What this reader can do to the run whose plan is shown."""
 
 
 def sidebar(tx: Transaction, email: str) -> tuple[list[JobLink], int]:
@@ -174,9 +181,10 @@ def talk(
         readers=readers(tx, world, job),
         items=items,
         run=current,
-        rail=_rail(tx, site, world, current) if current else [],
+        rail=_rail(tx, site, world, current, email) if current else [],
         others=[(r.id, lines[r.id]) for r in reversed(shown) if current and r.id != current.id],
         older=older,
+        menu=edits.run_menu(current) if current and edits.steers(current, world, email) else [],
     )
 
 
@@ -228,9 +236,10 @@ def readers(tx: Transaction, world: World, job: dict[str, Any]) -> str:
     return "private: " + words.names(members, world).replace(" or ", " and ")
 
 
-def _rail(tx: Transaction, site: Site, world: World, run: RunRow) -> list[rail.Line]:
+def _rail(tx: Transaction, site: Site, world: World, run: RunRow, email: str) -> list[rail.Line]:
     rows = {r.path: r for r in ops.StoredRows(tx, run.id, run.job).all()}
-    return rail.Rail(plan=site.index(tx, run.plan).plan, run=run, rows=rows, world=world, catalog=site.catalog).laid()
+    plan = site.index(tx, run.plan).plan
+    return rail.Rail(plan=plan, run=run, rows=rows, world=world, catalog=site.catalog, reader=email).laid()
 
 
 def _messages(tx: Transaction, world: World, job_id: str, after: datetime | None) -> list[Item]:
@@ -291,12 +300,7 @@ class _Run:
 
     def name(self) -> str:
         """The run in a line."""
-        what = (
-            self.plan.title
-            or self.plan.name
-            or (phrases.phrase(self.plan.program.ops[0], self.world) if self.plan.program.ops else "")
-        )
-        return f"{what} ({report.state_of(self.run)})"
+        return f"{phrases.of_plan(self.plan, self.world)} ({report.state_of(self.run)})"
 
     def items(self) -> list[Item]:
         source, surface = self.told["source"], self.told["surface"]
@@ -411,6 +415,8 @@ class _Run:
         item.state = "mine"
         found = tenses.waiting_on(op, self.world, self.world.now, reader=self.email)
         item.since, item.until = (found[0] if found else row["at"]), op.due
+        gate = op.data.get("gate") or {}
+        item.several = len(gate["to"] if item.what != "card" and gate else op.data.get("asked", [])) > 1
         item.meta = self._who_answers(item, op, row)
         plan_op = self._plan_op(op)
         if plan_op is not None and row["kind"] == "card" and item.card is not None:
@@ -440,9 +446,24 @@ class _Run:
             item.reason = op.data.get("reason") if op.state == "done" else None
             if op.state == "missed":
                 item.outcome = "missed"
+            self._late(item, op)
         else:
             item.reason = gate.get("reason")
             item.ended = datetime.fromisoformat(gate["at"]) if gate.get("at") else op.ended
+
+    def _late(self, item: Item, op: OpRow) -> None:
+        """Answers that came too late, and whether the reader may let the last one count."""
+        for given in op.data.get("late") or []:
+            who, answer = words.called(given["by"], self.world), phrases.short(text(given["answer"]), 60)
+            item.late.append(f"{who} answered `{answer}` {words.span(timedelta(seconds=given['late_s']))} late")
+        plan_op, spec = self._plan_op(op), self.catalog.get(op.op)
+        item.acceptable = bool(
+            item.late
+            and plan_op is not None
+            and spec is not None
+            and edits.steers(self.run, self.world, self.email)
+            and any(kind.key == "accept" for kind in edits.menu(spec, plan_op, op))
+        )
 
     def _who_answers(self, item: Item, op: OpRow, row: dict[str, Any]) -> str:
         owner = self.run.owner.casefold() == self.email.casefold()
@@ -476,7 +497,7 @@ class _Run:
             found = tenses.waiting_on(op, self.world, self.world.now)
             if found is None:
                 return None
-            item.waits = [self._wait(found, op)]
+            item.waits = [_wait(found, op)]
             item.state = "theirs"
             return item
         if row["kind"] == "doubt" and not any(r["outcome"] for r in group):
@@ -487,10 +508,6 @@ class _Run:
         self._settled(item, op)
         item.meta = phrases.short(str(row["card"].get("title") or row["card"].get("text") or ""), 70)
         return item
-
-    def _wait(self, found: tuple[datetime, str], op: OpRow) -> Wait:
-        who = found[1].rpartition(" since ")[0] or found[1]
-        return Wait(who=who, since=found[0], until=op.due if op.op in ("expect", "core.repeat") else None)
 
     def _status(self) -> Item:
         run = self.run
@@ -506,16 +523,7 @@ class _Run:
             notes=list(self.told["notes"]),
             owner=run.owner.casefold() == self.email.casefold(),
         )
-        pairs = (
-            [(tenses.waiting_on(row, self.world, self.world.now), row) for row in self.rows.values()]
-            if run.ended is None
-            else []
-        )
-        waiting = sorted(((found, row) for found, row in pairs if found is not None), key=lambda pair: pair[0])
-        seen: dict[str, Wait] = {}
-        for found, row in waiting[:12]:
-            seen.setdefault(found[1], self._wait(found, row))
-        item.waits = list(seen.values())
+        item.waits = waits_of(self.rows.values(), self.world) if run.ended is None else []
         if run.ended is None and not item.waits and item.state == "waiting":
             item.pill = "at work"
         elif run.state == "failed":
@@ -541,6 +549,20 @@ class _Run:
         item.facts += phrases.effects(flight, self.world)
         if self.run.ended is None:
             item.ends = self.run.ends
+
+
+def waits_of(rows: Iterable[OpRow], world: World, most: int = 12) -> list[Wait]:
+    """What a run waits for, oldest first, the same once."""
+    pairs = [(found, row) for row in rows if (found := tenses.waiting_on(row, world, world.now)) is not None]
+    seen: dict[str, Wait] = {}
+    for found, row in sorted(pairs, key=lambda pair: pair[0])[:most]:
+        seen.setdefault(found[1], _wait(found, row))
+    return list(seen.values())
+
+
+def _wait(found: tuple[datetime, str], op: OpRow) -> Wait:
+    who = found[1].rpartition(" since ")[0] or found[1]
+    return Wait(who=who, since=found[0], until=op.due if op.op in ("expect", "core.repeat") else None)
 
 
 def need_words(need: Any) -> str:

@@ -13,7 +13,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route as HttpRoute
 
-from bot.server import api, api_scripts
+from bot.engine.edits import RUN_EDITS
+from bot.server import api, api_scripts, attachments
 from bot.server.auth import reader_of
 from bot.server.respond import page
 
@@ -76,6 +77,20 @@ RUN = {
     },
     "required": ["id", "job", "owner", "state", "created"],
 }
+FILE = {
+    "type": "object",
+    "properties": {
+        "name": TEXT,
+        "path": TEXT,
+        "size": {"type": ["integer", "null"]},
+        "how": {"enum": ["saved", "uploaded", "said"]},
+        "by": TEXT,
+        "at": TEXT,
+        "op": TEXT,
+        "url": TEXT,
+    },
+    "required": ["name", "path", "size", "how", "url"],
+}
 REFUSED = {"type": "object", "properties": {"refused": {"type": "array", "items": PROBLEM}}, "required": ["refused"]}
 
 
@@ -97,7 +112,7 @@ class ApiRoute:
     optional_body: bool = False
     query: dict[str, str] = field(default_factory=dict)
     example: Any = None
-    stream: bool = False
+    media: str = "application/json"
 
 
 SAVED = record(("saved",), saved=record(("name", "version"), name=TEXT, version={"type": "integer"}))
@@ -220,32 +235,41 @@ ROUTES: tuple[ApiRoute, ...] = (
         path="/api/runs/{run}/edits",
         handler=api.edit,
         name="edit",
-        summary="One edit of what is pending, as the language gives it, with `why` and `rev` beside it.",
+        summary="One edit of what is pending, as the language gives it, with `why` and `rev` (the revision that you "
+        "saw) beside it. With `preview` nothing changes: the plan's lines before and after, and what it means.",
         body={
             "type": "object",
             "properties": {
                 "op": TEXT,
                 "to": {},
                 "within": TEXT,
+                "until": TEXT,
                 "skip": {"type": "boolean"},
                 "withdraw": {"type": "boolean"},
-                "replace": {"type": "object"},
+                "replace": {"type": ["object", "string"]},
                 "remove": {"type": "boolean"},
                 "after": TEXT,
-                "insert": {"type": "array"},
+                "insert": {"type": ["array", "string"]},
                 "accept": {"type": "boolean"},
-                "run": {"enum": ["cancel", "pause", "resume", "retry"]},
+                "run": {"enum": [kind.key for kind in RUN_EDITS]},
                 "why": TEXT,
                 "rev": {"type": "integer"},
+                "preview": {"type": "boolean"},
             },
         },
         example={"op": "scope", "to": "bo@acme.de", "why": "on leave"},
         answers={
-            200: ("done", SAID),
+            200: (
+                'done; with `preview`: {"preview", "accepted", "text", "rev", "means", "before", "after", "diff"}',
+                SAID,
+            ),
             403: ("only its owner can", SAID),
             404: ("no such run", SAID),
             409: ("it has moved on: what it is now", SAID),
-            422: ("no edit", SAID),
+            422: (
+                'no edit, or a plan that does not stand: "problems" as `check` gives them, with "words"',
+                record(("text",), text=TEXT, problems={"type": "array", "items": {"type": "object"}}),
+            ),
         },
     ),
     ApiRoute(
@@ -284,10 +308,33 @@ ROUTES: tuple[ApiRoute, ...] = (
     ),
     ApiRoute(
         method="GET",
+        path="/api/runs/{run}/files",
+        handler=attachments.listed,
+        name="listFiles",
+        summary="The files of a run: what it saved, what was uploaded to its questions, what came with its messages.",
+        answers={
+            200: (
+                '{"files": [{name, path, size, how, by, at, op, url}]}',
+                record(("files",), files={"type": "array", "items": FILE}),
+            ),
+            404: ("no such run", SAID),
+        },
+    ),
+    ApiRoute(
+        method="GET",
+        path="/api/runs/{run}/files/{path}",
+        handler=attachments.download_api,
+        name="getFile",
+        summary="One file of a run, by the `path` or `url` of the list.",
+        media="application/octet-stream",
+        answers={200: ("the file", None), 404: ("no such file", SAID)},
+    ),
+    ApiRoute(
+        method="GET",
         path="/api/runs/{run}/events",
         handler=api.events,
         name="followRun",
-        stream=True,
+        media="text/event-stream",
         summary="A run's history as server-sent events, from `Last-Event-ID` on, until the run ends.",
         answers={
             200: ("text/event-stream: `id` counts from 1, `event` is what happened, `data` who, when and what", None),
@@ -372,8 +419,8 @@ def routes() -> list[HttpRoute]:
 
 
 def _typed(path: str) -> str:
-    """Paths of ops hold slashes never, dots and brackets often; streams may hold anything."""
-    return path.replace("{stream}", "{stream:path}")
+    """Paths of ops hold slashes never, dots and brackets often; streams and files may hold anything."""
+    return path.replace("{stream}", "{stream:path}").replace("{path}", "{path:path}")
 
 
 @lru_cache(maxsize=1)
@@ -404,7 +451,6 @@ def _operation(route: ApiRoute) -> dict[str, Any]:
         {"name": name, "in": "query", "required": False, "description": words, "schema": TEXT}
         for name, words in route.query.items()
     ]
-    media = "text/event-stream" if route.stream else "application/json"
     answers = {**route.answers, 401: ("no bearer token that stands", SAID)}
     found: dict[str, Any] = {
         "operationId": route.name,
@@ -413,7 +459,7 @@ def _operation(route: ApiRoute) -> dict[str, Any]:
         "responses": {
             str(code): {
                 "description": words,
-                "content": {media if code == 200 else "application/json": {"schema": schema or TEXT}},
+                "content": {route.media if code == 200 else "application/json": {"schema": schema or TEXT}},
             }
             for code, (words, schema) in sorted(answers.items())
         },

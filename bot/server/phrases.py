@@ -30,6 +30,17 @@ def phrase(op: Op, world: World, to: list[str] | None = None) -> str:
     return f"{name[:1].upper()}{name[1:]}" + (f" {short(plain(first), 30)}" if first else "")
 
 
+def of_plan(plan: Plan, world: World) -> str:
+    """A plan in a line: its title or name, else what it does first."""
+    if plan.title or plan.name:
+        return str(plan.title or plan.name)
+    if not plan.program.ops:
+        return "A run"
+    first = plan.program.ops[0]
+    question = first.params.get("question") if first.op == "ask" else None
+    return phrase(first, world) + (f": {short(plain(question), 50)}" if isinstance(question, str) else "")
+
+
 def effects(flight: Mapping[str, Any], world: World) -> list[tuple[str, str]]:
     """What a pre-flight says that a run will do to the outside, by heading: what it writes, the agents it calls."""
     found: list[tuple[str, str]] = []

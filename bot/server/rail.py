@@ -12,8 +12,9 @@ from bot.domain.ids import place_of
 from bot.domain.plan import Op, Plan, Region
 from bot.domain.record import OpRow, RunRow
 from bot.domain.values import ErrorValue, text
-from bot.engine import asks, tenses, words
+from bot.engine import asks, edits, tenses, words
 from bot.engine.gates import approver_of
+from bot.engine.turn import owner_of
 from bot.server import phrases
 from channels.web.limits import ITEMS_SHOWN, VALUE_SHOWN
 
@@ -23,7 +24,8 @@ SHAPES = {"done": "done", "failed": "bad", "missed": "bad", "skipped": "off", "c
 @dataclass(slots=True, kw_only=True)
 class Line:
     """One line of the rail. `shape`: done, wait, next, bad, off, `label` (a region's) or `now`. `since`, `until`,
-    `at`: instants; `sub` short lines below; `open`: it can be edited."""
+    `at`: instants; `sub` short lines below; `menu`: what this reader can do to it, as key and label; `late`: the
+    late answer that may still be accepted."""
 
     depth: int
     shape: str
@@ -40,13 +42,13 @@ class Line:
     looked_for: bool = False
     sub: list[str] = field(default_factory=list)
     bad: str | None = None
-    open: bool = False
-    asks: bool = False
+    menu: list[tuple[str, str]] = field(default_factory=list)
+    late: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)
 class Rail:
-    """A plan being laid out. `whole`: the record, which leaves nothing out."""
+    """A plan being laid out. `whole`: the record, which leaves nothing out. `reader`: whose menus stand at it."""
 
     plan: Plan
     run: RunRow
@@ -54,6 +56,7 @@ class Rail:
     world: World
     catalog: Catalog
     whole: bool = False
+    reader: str | None = None
     lines: list[Line] = field(default_factory=list)
     items: dict[str, list[int]] = field(default_factory=dict)
 
@@ -178,8 +181,9 @@ class Rail:
             title=phrases.phrase(op, self.world, to),
             path=path,
             id=op.id,
-            asks=op.op == "ask",
         )
+        if not never:
+            self._menu(op, row, line)
         if row is None:
             self._gate_words(op, line)
             line.shape = "off" if never or self.run.ended is not None else "next"
@@ -189,7 +193,6 @@ class Rail:
         line.looked_for = self.whole or op.id in self.followed
         waiting = tenses.tense(row) == "waiting" or (row.state == "missed" and row.open)
         line.shape = "wait" if waiting else SHAPES.get(row.state, "next")
-        line.open = row.state in ("planned", "waiting") and self.run.ended is None
         if row.state == "planned":
             self._gate_words(op, line)
             if op.within or op.by:
@@ -202,6 +205,20 @@ class Rail:
             line.at = row.ended
             self._ended(op, row, line)
         return line
+
+    def _menu(self, op: Op, row: OpRow | None, line: Line) -> None:
+        """What this reader can do to an op, from the one table of edits."""
+        spec = self.catalog.get(op.op)
+        if self.reader is None or spec is None or self.run.ended is not None or "[]" in line.path:
+            return
+        if not edits.steers(self.run, self.world, self.reader):
+            return
+        owner = owner_of(row.region) if row is not None else ""
+        standing = not owner or ((above := self.rows.get(owner)) is not None and above.open)
+        line.menu = [(kind.key, kind.label) for kind in edits.menu(spec, op, row) if kind.key != "insert" or standing]
+        if any(key == "accept" for key, _ in line.menu) and row is not None:
+            given = row.data["late"][-1]
+            line.late = f"{words.called(given['by'], self.world)} answered `{phrases.short(text(given['answer']), 40)}`"
 
     def _gate_words(self, op: Op, line: Line) -> None:
         who = approver(self.catalog, self.world, op)

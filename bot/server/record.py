@@ -14,15 +14,15 @@ from starlette.responses import Response
 from bot.domain.catalog import World
 from bot.domain.record import OpRow
 from bot.domain.values import text
-from bot.engine import words
+from bot.engine import edits, words
 from bot.language.write import as_json
 from bot.language.write_markdown import as_markdown
 from bot.runtime import report
-from bot.server import conversation, phrases, rail, rights
+from bot.server import attachments, conversation, phrases, rail, recorded, rights
 from bot.server.auth import Reader
 from bot.server.respond import not_there, page, said, shown_once
 from bot.server.room import _around, desk_of
-from store import history, ops, runs
+from store import history, ops, outbox, runs
 from store.dialect import Transaction
 
 
@@ -31,7 +31,8 @@ async def show(request: Request, reader: Reader) -> Response:
     world = reader.world
 
     def read(tx: Transaction) -> dict[str, Any] | None:
-        if not rights.reads_run(tx, run_id, reader.email) and not rights.asked_in(tx, run_id, reader.email):
+        readable = rights.reads_run(tx, run_id, reader.email)
+        if not readable and not rights.asked_in(tx, run_id, reader.email):
             return None
         run = runs.get(tx, run_id)
         if run is None:
@@ -43,20 +44,26 @@ async def show(request: Request, reader: Reader) -> Response:
         entries = history.of_run(tx, run_id)
         job = runs.get_job(tx, run.job)
         pasted = runs.told(tx, run)["source"]
-        first = phrases.phrase(plan.program.ops[0], world).replace("`", "") if plan.program.ops else "A run"
         return {
             "run": run,
-            "title": plan.title or plan.name or first,
+            "title": phrases.of_plan(plan, world).replace("`", ""),
             "job_title": (job["title"] if job else None) or run.job,
             "state": report.state_of(run),
             "standing": next(i for i in items if i.kind == "status"),
             "messages": sorted((i for i in items if i.kind not in ("status", "script")), key=lambda i: i.at),
-            "rail": rail.Rail(plan=plan, run=run, rows=rows, world=world, catalog=desk.site.catalog, whole=True).laid(),
+            "rail": rail.Rail(
+                plan=plan, run=run, rows=rows, world=world, catalog=desk.site.catalog, whole=True, reader=reader.email
+            ).laid(),
+            "files": attachments.of_run(tx, attachments.store_of(desk), run, found, reader.email) if readable else [],
+            "run_menu": edits.run_menu(run) if edits.steers(run, world, reader.email) else [],
             "timeline": [
                 entry
                 for e in entries
                 if (entry := timed(e, rows, world, desk.site.index(tx, run.plan).ops)) is not None
             ],
+            "waited": recorded.waited(found, world),
+            "approvals": recorded.approvals(entries, rows, world),
+            "undelivered": recorded.undelivered(outbox.find(tx, run_id=run_id), world),
             "claims": claims(found, plan, world),
             "edits": [_edit(e["data"]["edit"], world) for e in entries if e["what"] == "edited"],
             "held": [] if plan.sealed else history.held(tx, run.job),

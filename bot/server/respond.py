@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -68,8 +69,13 @@ def templates() -> Environment:
     )
     made.filters.update(ticks=ticks, links=links)
     helpers: dict[str, Any] = made.globals
-    helpers["asset"] = asset
+    helpers.update(asset=asset, file_at=file_at)
     return made
+
+
+def file_at(run: str, path: str) -> str:
+    """Where a file of a run is handed out."""
+    return f"/runs/{quote(run)}/files/{quote(path.lstrip('/'))}"
 
 
 def ticks(text: str) -> Markup:
@@ -101,11 +107,27 @@ def moment(world: World, at: datetime | None, *, full: bool = False) -> Markup:
     )
 
 
+_MOMENT = re.compile(r"⟨(\d{4}-\d\d-\d\dT[\d:.]+\+00:00)⟩")
+
+
+def marked(at: datetime) -> str:
+    """A moment in a text of ours, for `timed` to find."""
+    return f"⟨{at.astimezone(UTC).isoformat()}⟩"
+
+
+def timed(text: Markup, world: World) -> Markup:
+    """A text of ours whose marked moments are put into the reader's zone."""
+    return Markup(_MOMENT.sub(lambda found: str(moment(world, datetime.fromisoformat(found[1]))), str(escape(text))))
+
+
 def render(template: str, world: World | None = None, **values: Any) -> str:
     def when(at: datetime | None, full: bool = False) -> Markup:
         return moment(world, at, full=full) if world is not None else Markup()
 
-    return templates().get_template(template).render(when=when, world=world, **values)
+    def moments(text: Markup) -> Markup:
+        return timed(text, world) if world is not None else text
+
+    return templates().get_template(template).render(when=when, moments=moments, world=world, **values)
 
 
 def page(template: str, world: World | None = None, *, status: int = 200, **values: Any) -> HTMLResponse:
@@ -153,15 +175,11 @@ def told(request: Request, back: str, text: str, *, status: int, accepted: bool 
 
 
 def _cookie(text: str) -> str:
-    from urllib.parse import quote
-
     return quote(text[:800])
 
 
 def said(request: Request) -> str | None:
     """What the post before this page had to say."""
-    from urllib.parse import unquote
-
     kept = request.cookies.get("said")
     return unquote(kept) if kept else None
 

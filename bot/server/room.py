@@ -174,13 +174,13 @@ async def new_job(request: Request, reader: Reader, form: dict[str, str]) -> Res
     text = form.get("script", "")
     if not title and not text.strip():
         return told(request, "/", "A job needs a name. Nothing changed.", status=422)
-    if text.strip() and form.get("do", "run") != "run":
+    if text.strip() and form.get("do", composing.RUN) not in (composing.RUN, composing.AS_WRITTEN):
         return await _composed(request, reader, None, form)
     if text.strip():
         state = await composing.state_of(
             desk, reader.world, text, by=reader.email, job=None, given=composing.fields_of(form, "in.")
         )
-        if state.blocked:
+        if state.blocked or _holds(state, form):
             return await _job_page(request, reader, None, text=text, state=state, status=422)
     customer = {key: form[f"customer.{key}"].strip() for key in CUSTOMER if form.get(f"customer.{key}", "").strip()}
     if customer.get("email") and "@" not in customer["email"]:
@@ -228,12 +228,17 @@ async def post_script(request: Request, reader: Reader, form: dict[str, str]) ->
     job_id = request.path_params["job"]
     if not await desk_of(request).committer.read(rights.reads_job, job_id, reader.email):
         return not_there(reader)
-    do = form.get("do", "run")
+    do = form.get("do", composing.RUN)
     if do == "message":
         return await _message(request, reader, form, job_id)
-    if do != "run":
+    if do not in (composing.RUN, composing.AS_WRITTEN):
         return await _composed(request, reader, job_id, form)
     return await run_script(request, reader, form, job_id)
+
+
+def _holds(state: composing.State, form: dict[str, str]) -> bool:
+    """Whether a run waits at its pre-flight: something in it has not been seen by whoever starts it."""
+    return bool(state.waits) and form.get("do") != composing.AS_WRITTEN
 
 
 async def _composed(request: Request, reader: Reader, job_id: str | None, form: dict[str, str]) -> Response:
@@ -242,9 +247,15 @@ async def _composed(request: Request, reader: Reader, job_id: str | None, form: 
     text, given = form.get("script", ""), composing.fields_of(form, "in.")
     state = await composing.state_of(desk, reader.world, text, by=reader.email, job=job_id, given=given)
     kind, _, which = form.get("do", "").partition(":")
+    if kind == "discard":
+        return RedirectResponse(f"/jobs/{quote(job_id)}" if job_id else "/", 303)
     if kind in ("mend", "wait") and which.isdigit():
         text = composing.mended(text, state.problems if kind == "mend" else state.waits, int(which))
         state = await composing.state_of(desk, reader.world, text, by=reader.email, job=job_id, given=given)
+    if kind == "rehearse":
+        state.rehearsal = await composing.rehearsed(
+            desk, reader.world, text, by=reader.email, job=job_id, given=given, turn=request.app.state.rehearsing
+        )
     return await _job_page(request, reader, job_id, text=text, state=state)
 
 
@@ -260,7 +271,7 @@ async def run_script(request: Request, reader: Reader, form: dict[str, str], job
             status=403,
         )
     state = await composing.state_of(desk, reader.world, text, by=reader.email, job=job_id, given=given)
-    if state.blocked:
+    if state.blocked or _holds(state, form):
         if wants_json(request):
             return JSONResponse({"text": state.hint, "accepted": False}, 422)
         return await _job_page(request, reader, job_id, text=text, state=state, status=422)
@@ -335,7 +346,7 @@ async def _event(
 
 
 async def check(request: Request, reader: Reader, form: dict[str, str]) -> Response:
-    """What the composer says of a text, for the page's script: `{html, hint, marks, ready, saves}`."""
+    """What the composer says of a text, for the page's script: `{html, hint, marks, ready, label, word}`."""
     desk, job_id = desk_of(request), form.get("job") or None
     if job_id and not await desk.committer.read(rights.reads_job, job_id, reader.email):
         return JSONResponse({"text": "This job is not here."}, 404)
@@ -344,7 +355,33 @@ async def check(request: Request, reader: Reader, form: dict[str, str]) -> Respo
     )
     marks = [{k: p[k] for k in ("line", "column", "length")} for p in state.problems]
     html = render("composer_state.html", reader.world, state=state, job=job_id)
-    return JSONResponse({"html": html, "hint": state.hint, "marks": marks, "ready": state.ready, "label": state.label})
+    return JSONResponse(
+        {
+            "html": html,
+            "hint": state.hint,
+            "marks": marks,
+            "ready": state.ready,
+            "label": state.label,
+            "word": state.word,
+        }
+    )
+
+
+async def rehearse(request: Request, reader: Reader, form: dict[str, str]) -> Response:
+    """Every branch of the composer's text, for the page's script: `{html}`. Nothing is stored or sent."""
+    desk, job_id = desk_of(request), form.get("job") or None
+    if job_id and not await desk.committer.read(rights.reads_job, job_id, reader.email):
+        return JSONResponse({"text": "This job is not here."}, 404)
+    found = await composing.rehearsed(
+        desk,
+        reader.world,
+        form.get("script", ""),
+        by=reader.email,
+        job=job_id,
+        given=composing.fields_of(form, "in."),
+        turn=request.app.state.rehearsing,
+    )
+    return JSONResponse({"html": render("rehearsal.html", reader.world, rehearsal=found)})
 
 
 async def inbox(request: Request, reader: Reader) -> Response:

@@ -12,3 +12,7 @@ ITEMS_SHOWN = 12
 """Items of one map on the rail; the record has all."""
 VALUE_SHOWN = 4_000
 """Characters of a value on a page."""
+UPLOAD_BYTES = 10 * 1024 * 1024
+"""Of one uploaded file: what `read` takes."""
+NAME_SHOWN = 100
+"""Characters of an uploaded file's name."""

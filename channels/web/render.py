@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from channels.web.limits import BUTTONS, TEXT_SHOWN
+from channels.web.limits import BUTTONS, TEXT_SHOWN, UPLOAD_BYTES
 
-INPUTS = {"number": "number", "date": "date", "time": "time", "text": "text"}
+INPUTS = {"number": "number", "date": "date", "time": "time", "text": "text", "file": "file"}
 """Field types with an input of their own; the others are a check box, a list or a line of text."""
 
 
@@ -51,7 +51,13 @@ class Shown:
     reason: str | tuple[str, ...] | None = None
     params: tuple[tuple[str, str], ...] = ()
     parts: tuple[Part, ...] = ()
-    files: tuple[str, ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
+    """Name and path of what comes with a message."""
+
+    @property
+    def uploads(self) -> int:
+        """How many files its form takes."""
+        return sum(field.kind == "file" for field in self.fields)
 
     @property
     def free(self) -> bool:
@@ -72,10 +78,20 @@ def shown(card: Mapping[str, Any], people: tuple[tuple[str, str], ...] = ()) -> 
         reason=tuple(map(str, reason)) if isinstance(reason, list) else reason,
         params=tuple((str(k), _value(v)) for k, v in (card.get("params") or {}).items()),
         parts=tuple(_part(m) for m in card.get("messages") or ()),
-        files=tuple(
-            str(f.get("name") or f.get("path")) if isinstance(f, dict) else str(f) for f in card.get("files") or ()
-        ),
+        files=attached(card),
     )
+
+
+def attached(card: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The files that come with a message: name and path of each."""
+    given = card.get("files") or ()
+    found: list[tuple[str, str]] = []
+    for one in given if isinstance(given, (list, tuple)) else (given,):
+        path = str(one.get("path") or "") if isinstance(one, dict) else str(one)
+        name = str(one.get("name") or "") if isinstance(one, dict) else ""
+        if path:
+            found.append((name or path.rstrip("/").rpartition("/")[2], path))
+    return tuple(found)
 
 
 def cut(text: str, most: int = TEXT_SHOWN) -> str:
@@ -133,6 +149,8 @@ def _field(field: Mapping[str, Any], people: tuple[tuple[str, str], ...]) -> Fie
 
 
 def _hint(kind: str, least: Any, most: Any) -> str | None:
+    if kind == "file":
+        return f"at most {UPLOAD_BYTES // 1048576} MiB"
     if least is None and most is None:
         return None
     unit = " characters" if kind == "text" else ""

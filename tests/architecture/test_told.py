@@ -17,7 +17,7 @@ TOLD = re.compile(r"\[([a-z]+(?:-[a-z]+)+)\]$", re.MULTILINE)
 NOTES = {
     "window-before-answer", "name-never-used", "choice-unhandled", "clock-past", "starts-without-waiting",
     "stream-silent", "anyone-settles", "window-on-holiday", "addressee-unreachable", "no-marker", "choice-addressee",
-    "choice-keyword", "input-ungiven", "starts-beside-the-wait", "brace-not-filled",
+    "choice-keyword", "input-ungiven", "starts-beside-the-wait", "brace-not-filled", "many-at-once",
 }  # fmt: skip
 """They refuse nothing."""
 OTHER_WORDS = {"date-time"}

@@ -193,3 +193,18 @@ def test_lists_are_there_in_words_and_in_json(folder: Folder) -> None:
         assert found and found[0].keys() == wanted, command
         assert folder.waiton(command).out.strip()
     assert folder.waiton("events", "--json").json == []
+
+
+def test_an_edit_is_previewed_and_ops_are_inserted_from_a_file(folder: Folder) -> None:
+    run = folder.started(ASK)
+    folder.write("more.md", "- say\n  > hello {scope}\n")
+    folder.write("wrong.md", "- say\n  > hello {scop}\n")
+    folder.waiton("edit", run, "scope", "--insert", "wrong.md", "--preview").refused(2, "line 2, column 12")
+    seen = folder.waiton("edit", run, "scope", "--insert", "more.md", "--preview")
+    assert seen.status == 0 and "+ Say “hello {scope}”" in seen.out and "Nothing has changed yet" in seen.out
+    assert folder.waiton("show", run, "--as", "json").json["edits"] == []
+    assert folder.waiton("edit", run, "scope", "--insert", "-", stdin="- say\n  > hello {scope}\n").status == 0
+    assert folder.waiton("edit", run, "--pause").status == 0
+    told = [edit["what"] for edit in folder.waiton("show", run, "--as", "json").json["edits"]]
+    assert told == ["inserted", "pause"]
+    folder.waiton("edit", run, "scope").refused(2, "write one edit")

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from bot.domain.catalog import Policy
 from bot.engine.edits import EDITS
-from tests.engine.rows import ANA, BO, JONAS, Drive, always
+from tests.engine.rows import ANA, BO, JONAS, WORLD, Drive, always
 
 SCRIPT: list[dict[str, Any]] = [
     {"op": "ask", "id": "done", "to": "@jonas", "question": "Ready?", "choices": ["yes", "no"], "within": "1d"},
@@ -275,3 +276,44 @@ def test_ops_are_inserted_at_one_place_until_none_fits_and_then_it_says_so() -> 
     ranks = [row.rank for row in drive.rows.in_region("")]
     assert len(set(ranks)) == len(ranks)
     assert "no further op fits" in drive.reply
+
+
+def gated() -> Drive:
+    """A write of Bo's that waits for an approval of the leads, Ana and Jonas."""
+    world = replace(WORLD, policy=Policy(approve={"write": "role:leads"}))
+    return Drive([{"op": "write", "id": "w", "params": {"x": 1}}], check=always, world=world)
+
+
+def test_an_approval_is_handed_over_to_whoever_may_decide_it_and_to_nobody_else() -> None:
+    drive = gated()
+    drive.edit(by=ANA, op="w", to=BO)
+    assert "Bo may not approve this; Ana or Jonas may" in drive.reply
+    drive.edit(by=ANA, op="w", to=JONAS)
+    assert ("1", "handed over to Jonas") in drive.outcomes
+    drive.answer("w", "approve", by=ANA)
+    assert drive.state("w") == "gated" and "is for Jonas" in drive.reply
+    drive.edit(by=BO, op="w", to="role:leads")
+    drive.answer("w", "approve", by=ANA)
+    assert drive.state("w") == "running"
+
+
+def test_an_approval_gets_more_time_from_its_start_and_is_declined_at_the_new_deadline() -> None:
+    drive = gated()
+    due = drive.row("w").due
+    drive.edit(by=ANA, op="w", within="5d")
+    assert due is not None and (drive.row("w").due - due).days == 2  # type: ignore[operator]
+    drive.move(days=4)
+    assert drive.state("w") == "gated"
+    drive.move(days=1)
+    assert drive.state("w") == "failed"
+    drive.edit(by=BO, op="w", within="9d")
+    assert "moved on" in drive.reply
+
+
+def test_a_doubt_is_handed_to_somebody_who_knows() -> None:
+    drive = Drive([{"op": "write", "id": "w", "params": {"x": 1}}], check=always)
+    drive.returned("w", error="its answer was lost", lost=True)
+    assert drive.state("w") == "uncertain"
+    drive.edit(by=BO, op="w", to="jonas@acme.de")
+    drive.answer("w", "happened", by=JONAS)
+    assert drive.state("w") == "done"

@@ -157,6 +157,26 @@ def test_effects_below_an_ask_that_do_not_wait_for_it_are_noted_with_the_person(
     assert noted(start + "- if swap == 'done'\n  - restart") == []
 
 
+def test_more_than_ten_people_who_would_get_something_at_once_are_noted() -> None:
+    crew = tuple(f"p{n}@acme.de" for n in range(11))
+    world = replace(
+        WORLD,
+        people=(*WORLD.people, *(Person(email=e, name=e[:-8]) for e in crew)),
+        roles={"crew": crew, "ten": crew[:10]},
+    )
+    said = "many-at-once: 11 people get something at once: say"
+    assert noted("- say role:crew\n  > Closed.", world) == [said]
+    assert noted("- say role:ten\n  > Closed.", world) == []
+    assert noted("- say role:ten\n  > Closed.\n- say @ana\n  > Closed.", world) == [said]
+    first = "- go = ask @ana yes no\n  > Now?\n- show go\n"
+    assert said in noted(first + "- say role:crew\n  > Closed.\n", world)[-1].replace("12", "11")
+    assert noted(first + "- say role:ten after go\n  > Closed.\n", world) == []
+    texts = ", ".join(f"'p{n}@acme.de'" for n in range(11))
+    body = "body: [{op: 'say', to: '$who', body: 'Closed.'}]"
+    assert "11 people" in noted(f"[{{op: 'core.map', over: [{texts}], as: 'who', {body}}}]", world)[-1]
+    assert noted(f"[{{op: 'core.map', over: [{texts}], as: 'who', maxConcurrency: 5, {body}}}]", world) == []
+
+
 def test_a_window_that_starts_before_the_answer_it_judges_is_noted() -> None:
     start = "- swap = ask @jonas done\n  > Replace the filter\n- seen = expect camera.line_2 within 10m"
     world = replace(WORLD, customer={"id": "u"})

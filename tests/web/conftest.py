@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-from collections.abc import AsyncIterator, Callable
+import subprocess
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,13 +15,16 @@ from typing import Any
 
 import httpx2
 import pytest
+import uvicorn
 
 from bot.config import EXAMPLE, Settings, StreamSettings, load
 from bot.domain.catalog import StreamSpec
 from bot.runtime.clock import SetClock
 from bot.server.app import app
+from bot.server.serve import _Server, bound
 from bot.wiring import Product
 from store import people, runs
+from tests.web.browser import ARGS, CHROMIUM, Room
 
 ORIGIN = "http://waiton.test"
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -142,3 +147,63 @@ async def site(settings: Settings, anyio_backend: str) -> AsyncIterator[Site]:
     for client in found.made:
         await client.aclose()
     await product.stop()
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One Chromium for all tests, each with contexts of its own: where it is spoken to."""
+    assert CHROMIUM, "chromium is not here"
+    words = [
+        *ARGS,
+        "--headless=new",
+        "--remote-debugging-port=0",
+        f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
+    ]
+    with subprocess.Popen([CHROMIUM, *words, "about:blank"], stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr
+        for line in running.stderr:
+            if found := re.search(r"DevTools listening on (ws://\S+)", line):
+                break
+        else:
+            raise AssertionError("chromium ended before it listened")
+        draining = threading.Thread(target=running.stderr.read, daemon=True)
+        draining.start()
+        yield found[1]
+        running.terminate()
+        draining.join()
+
+
+@pytest.fixture
+async def room(tmp_path: Path, anyio_backend: str, chromium: str) -> AsyncIterator[Room]:
+    """A product that is served on a port of its own, and a browser."""
+    from playwright.async_api import async_playwright
+
+    lossy = await asyncio.start_server(_hang_up, "127.0.0.1", 0)
+    port = lossy.sockets[0].getsockname()[1]
+    (tmp_path / "waiton.toml").write_text(
+        f'{EXAMPLE}\n[tools.lossy]\nhttp = "POST http://127.0.0.1:{port}/"\n', encoding="utf-8"
+    )
+    found: Settings = load({"WAITON_DATABASE_URL": f"sqlite:///{tmp_path}/waiton.db", "WAITON_PORT": "0"})
+    held = bound(found)
+    product = Product(replace(found, port=held.getsockname()[1]))
+    await product.start()
+    web = app(product)
+    server = _Server(
+        uvicorn.Config(web, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=2)
+    )
+    serving = asyncio.create_task(server.serve([held]))
+    async with async_playwright() as play:
+        browser = await play.chromium.connect_over_cdp(chromium)
+        yield Room(product=product, url=product.settings.url, browser=browser)
+        await browser.close()
+    web.state.closing.set()
+    server.should_exit = True
+    await serving
+    await product.stop()
+    lossy.close()
+
+
+async def _hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A tool that is called and never answers: nobody knows whether it did it."""
+    await reader.read(1)
+    writer.close()

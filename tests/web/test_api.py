@@ -186,3 +186,58 @@ async def test_operators_see_that_it_is_up_ready_and_what_it_carries(site: Site)
     assert 'waiton_runs{state="running"} 1' in text and "waiton_due 0" in text and "waiton_facts_total" in text
     site.web.state.closing.set()
     assert (await client.get("/readyz")).status_code == 503
+
+
+async def test_a_preview_shows_the_plan_before_and_after_and_changes_nothing(site: Site):
+    run = await site.run(ASK)
+    bo = await site.bearer(BO)
+    before = (await bo.get(f"/api/runs/{run}")).json()
+    where = f"/api/runs/{run}/edits"
+    got = await bo.post(where, json={"op": "scope", "to": JONAS, "preview": True})
+    seen = got.json()
+    assert got.status_code == 200 and seen["accepted"] and seen["text"].startswith("Would be done: `scope` is Jonas's")
+    assert any(line.startswith("- Ask Ana (scope)") for line in seen["diff"])
+    assert any(line.startswith("+ Ask Jonas (scope)") for line in seen["diff"])
+    assert (
+        "`scope` waits on Jonas, no more on Ana" in seen["means"]
+        and "Jonas is asked “Extend the pilot?”" in seen["means"]
+    )
+    shorter = (await bo.post(where, json={"op": "scope", "within": "1d", "preview": True})).json()
+    assert shorter["means"] == ["`scope` waits until Tue 10:00, shorter than until Wed 10:00"]
+    skipped = (await bo.post(where, json={"op": "scope", "skip": True, "preview": True})).json()
+    assert any("is left out" in meant for meant in skipped["means"])
+    paused = (await bo.post(where, json={"run": "pause", "preview": True})).json()
+    assert paused["means"] == ["The run is paused from then on"]
+    assert (await bo.get(f"/api/runs/{run}")).json() == before
+
+
+async def test_what_is_wrong_with_typed_ops_is_told_with_place_words_and_mend(site: Site):
+    run = await site.run(ASK)
+    bo = await site.bearer(BO)
+    where = f"/api/runs/{run}/edits"
+    typed = "- say\n  > hello {scop}\n- later = ask @anna yes no within 0s\n  > Then?\n"
+    for more in ({"preview": True}, {}):
+        got = await bo.post(where, json={"after": "scope", "insert": typed, **more})
+        found = {(p["line"], p["words"], p["mend"]) for p in got.json()["problems"]}
+        assert got.status_code == 422
+        assert {(2, "scop"), (3, "@anna"), (3, "0s")} <= {(line, words) for line, words, _ in found}
+        assert any("scope" in (mend or "") for _, words, mend in found if words == "scop")
+    as_data = await bo.post(where, json={"after": "scope", "insert": [{"op": "say", "body": "$scop"}]})
+    (problem,) = as_data.json()["problems"]
+    assert problem["line"] is None and "scop" in problem["words"] and "scope" in problem["mend"]
+    gone = await bo.post(where, json={"op": "2", "replace": "- sya\n  > hello\n"})
+    assert gone.json()["problems"][0]["line"] == 1
+    prose = await bo.post(where, json={"after": "scope", "insert": "good morning"})
+    assert prose.status_code == 422 and prose.json()["problems"][0]["line"] == 1
+    good = await bo.post(where, json={"after": "scope", "insert": "- say\n  > hello {scope}\n", "preview": True})
+    assert [line for line in good.json()["script"] if line.startswith("+")] == ["+ - say", "+   > hello {scope}"]
+
+
+async def test_an_edit_names_the_revision_that_it_saw(site: Site):
+    run = await site.run(ASK)
+    ana, bo = await site.bearer(ANA), await site.bearer(BO)
+    where = f"/api/runs/{run}/edits"
+    rev = (await bo.post(where, json={"op": "scope", "within": "3d", "preview": True})).json()["rev"]
+    assert (await ana.post(where, json={"op": "scope", "to": JONAS})).status_code == 200
+    late = await bo.post(where, json={"op": "scope", "within": "3d", "rev": rev})
+    assert late.status_code == 409 and "has changed since" in late.json()["text"]

@@ -2,102 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import shutil
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
+from tests.web.browser import BROWSER, Room
 
-import pytest
-import uvicorn
-
-from bot.config import EXAMPLE, Settings, load
-from bot.server.app import app
-from bot.server.serve import _Server, bound
-from bot.wiring import Product
-from store import runs
-
-CHROMIUM = shutil.which("chromium")
-REQUIRED = os.environ.get("WAITON_BROWSER") == "required"
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        not CHROMIUM and not REQUIRED, reason="chromium is not here; WAITON_BROWSER=required fails instead"
-    ),
-]
-ARGS = [
-    "--no-sandbox",
-    "--disable-dev-shm-usage",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
-WIDE, PHONE = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
+pytestmark = BROWSER
 WRONG = "- scope = ask @anna approve decline within 2d\n  > Extend the pilot?\n- prs = demo_list_prs repo: acme/api\n- some = first prs 2\n- show scope\n"
 RIGHT = "- scope = ask @ana approve decline within 2d\n  > Extend the pilot?\n- say\n  > It is {scope}.\n- show scope\n"
 FORM = """- slot = ask @ana within 1d reason: optional fields: [{name: day, type: date}, {name: seats, type: number, min: 1, max: 9}, {name: lunch, type: bool}, {name: room, type: choice, choices: [big, small]}]
   > When shall we meet?
 - show slot
 """
-
-
-@dataclass
-class Room:
-    product: Product
-    url: str
-    browser: Any
-    faults: list[str] = field(default_factory=list)
-
-    async def person(self, email: str, **options: Any) -> Any:
-        """A page of somebody who is logged in, in a browser of their own."""
-        context = await self.browser.new_context(**{"viewport": WIDE, **options})
-        page = await context.new_page()
-        page.set_default_timeout(8000)
-        page.on(
-            "console", lambda m: self.faults.append(f"{email}: {m.text}") if m.type in ("error", "warning") else None
-        )
-        page.on("pageerror", lambda e: self.faults.append(f"{email}: {e}"))
-        await page.goto(await self.product.desk.login_link(f"{email}@acme.de"))
-        return page
-
-    async def job(self, ident: str, title: str) -> str:
-        now = self.product.clock.now()
-        await self.product.committer.write(lambda tx: runs.add_job(tx, ident, title, f"web:{ident}", now))
-        return f"{self.url}/jobs/{ident}"
-
-    async def run(self, script: str, *, by: str = "bo@acme.de", job: str = "pilot") -> str:
-        started = await self.product.desk.start(script, by=by, job=job)
-        assert started.run, started.seen.reports()
-        return started.run
-
-
-@pytest.fixture
-async def room(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Room]:
-    from playwright.async_api import async_playwright
-
-    (tmp_path / "waiton.toml").write_text(EXAMPLE, encoding="utf-8")
-    settings: Settings = load({"WAITON_DATABASE_URL": f"sqlite:///{tmp_path}/waiton.db", "WAITON_PORT": "0"})
-    held = bound(settings)
-    product = Product(replace(settings, port=held.getsockname()[1]))
-    await product.start()
-    web = app(product)
-    server = _Server(
-        uvicorn.Config(web, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=2)
-    )
-    serving = asyncio.create_task(server.serve([held]))
-    async with async_playwright() as play:
-        browser = await play.chromium.launch(executable_path=CHROMIUM, args=ARGS)
-        yield Room(product=product, url=product.settings.url, browser=browser)
-        await browser.close()
-    web.state.closing.set()
-    server.should_exit = True
-    await serving
-    await product.stop()
 
 
 async def test_a_wrong_script_is_mended_by_taps_then_runs_and_goes_on_with_the_right_tap(room: Room):
@@ -273,9 +186,13 @@ async def test_the_owner_hands_over_pauses_and_cancels_from_the_record(room: Roo
     await jonas.goto(room.url + "/inbox")
     await bo.goto(f"{room.url}/runs/{run}")
     await bo.locator("#plan .acts summary").first.click()
-    await bo.locator("#plan .acts select").first.select_option("jonas@acme.de")
-    await bo.locator("#plan .acts").first.get_by_label("Why").fill("on leave")
-    await bo.locator("#plan .acts").first.get_by_role("button", name="Change it").click()
+    await bo.locator("#plan .acts").first.get_by_role("link", name="Hand over").click()
+    sheet = bo.get_by_role("dialog")
+    await sheet.get_by_label("To whom").select_option("jonas@acme.de")
+    await sheet.locator(".compared .new").wait_for()
+    assert "Ask Jonas" in await sheet.locator(".compared .new").inner_text()
+    await sheet.get_by_label("Why").fill("on leave")
+    await sheet.get_by_role("button", name="Apply").click()
     await jonas.locator(".card.mine").wait_for()
     await bo.locator("#edits").wait_for()
     assert "on leave" in await bo.locator("#edits").inner_text()
@@ -284,47 +201,6 @@ async def test_the_owner_hands_over_pauses_and_cancels_from_the_record(room: Roo
     await bo.get_by_role("button", name="Cancel the run").click()
     await bo.locator("#sum .pill.off:text-is('cancelled')").wait_for()
     await jonas.locator("#nothing").wait_for()
-
-
-@pytest.mark.parametrize("size", ["wide", "phone"])
-async def test_every_page_is_sound(room: Room, size: str):
-    """No faults in the console, every control has a name, nothing scrolls sideways."""
-    await room.job("pilot", "Pilot")
-    await room.run(
-        "- a = ask @ana within 2d\n  > A question with averyveryveryveryveryveryveryveryveryveryveryverylongword in it?\n"
-    )
-    await room.run(FORM)
-    run = await room.run(
-        "- prs = demo_list_prs repo: acme/api\n- map prs as pr\n  - verdict = ask @ana ship hold\n    > {pr.title}\n"
-        "- seen = expect camera.line_2 within 10m after prs\n- parallel\n  - branch docs\n    - say\n      > one\n  - branch site\n    - say @bo\n      > two\n"
-    )
-    page = await room.person("ana", viewport=WIDE if size == "wide" else PHONE)
-    token = None
-    for path in (
-        "/",
-        "/jobs/pilot",
-        f"/runs/{run}",
-        "/inbox",
-        "/api",
-        "/nowhere",
-        "/a/TOKEN",
-        "/jobs/pilot?example=ask",
-    ):
-        if path == "/a/TOKEN":
-            path = token or "/"
-        await page.goto(room.url + path)
-        if path == "/inbox":
-            token = await page.locator(".card.mine form").first.get_attribute("action")
-        await page.wait_for_load_state("load")
-        wide = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        assert wide <= 0, f"{path} scrolls sideways by {wide}"
-        unnamed = await page.evaluate("""() => [...document.querySelectorAll('button, a, summary, input:not([type=hidden]), select, textarea')]
-            .filter((el) => !(el.getAttribute('aria-label') || el.innerText || el.textContent || (el.labels && el.labels.length) || '').toString().trim())
-            .map((el) => el.outerHTML)""")
-        assert unnamed == [], path
-        ids = await page.evaluate("[...document.querySelectorAll('[id]')].map((el) => el.id)")
-        assert len(ids) == len(set(ids)), f"{path} has an id twice"
-    assert [f for f in room.faults if "404" not in f] == []
 
 
 async def test_dark_follows_the_system(room: Room):

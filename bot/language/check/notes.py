@@ -22,6 +22,7 @@ def notes(c: Checking) -> list[Note]:
     """Everything worth a note, in order of place."""
     found = [
         *_overtaking(c),
+        *_many(c),
         *_early_windows(c),
         *_unused(c),
         *_unhandled(c),
@@ -76,6 +77,46 @@ def _overtaking(c: Checking) -> Iterator[Note]:
             for effect in starts if free else ():
                 said = f"starts without waiting for {_and(free)}: {c.scopes.ops[effect].id or c.scopes.ops[effect].op}"
                 yield _note(c.name(effect), "starts-without-waiting", said)
+
+
+MANY = 10
+"""People who may get something at once without a word about it."""
+
+
+def _many(c: Checking) -> Iterator[Note]:
+    """Where more people than that would get something at once: by one op, or by several that wait for the same."""
+    for scope in c.scopes.scopes.values():
+        after: dict[str, frozenset[str]] = {}
+        reached: dict[frozenset[str], set[str]] = {}
+        told: set[frozenset[str]] = set()
+        for op in scope.region.ops:
+            follows = _follows(c, op, after)
+            after[op.place] = follows | {op.place} if _asks_person(op, c) else follows
+            people = reached.setdefault(follows, set())
+            people |= _people(c, op)
+            if len(people) > MANY and follows not in told:
+                told.add(follows)
+                said = f"{len(people)} people get something at once"
+                yield _note(c.name(op.place), "many-at-once", f"{said}: {c.scopes.ops[op.place].id or op.op}")
+
+
+def _people(c: Checking, op: Op) -> set[str]:
+    """Who gets a card or a message of an op when it starts, or inside it where that is at once."""
+    found: set[str] = set()
+    if op.op in ("ask", "say"):
+        for to in op.to if is_list(op.to) else [op.to]:
+            try:
+                (who,) = addressees.find(str(to), c.world) if to is not None else (None,)
+            except ValueError:
+                continue
+            if who is not None and who.kind != "agent":
+                found |= set(c.world.roles.get(who.ref, ())) if who.kind == "role" else {who.ref}
+    elif op.op == "core.map" and is_list(over := op.params.get("over")) and not has_refs(over):
+        most = op.params.get("maxConcurrency")
+        size = min(len(over), most) if isinstance(most, int) else len(over)
+        asks = any(inner.op in ("ask", "say") and has_refs(inner.to) for _, r in op.inner() for inner in r.ops)
+        found |= {f"{op.place}[{n}]" for n in range(size)} if asks else set()
+    return found
 
 
 def _follows(c: Checking, op: Op, after: Mapping[str, frozenset[str]]) -> frozenset[str]:

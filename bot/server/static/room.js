@@ -78,7 +78,8 @@ function swap(old, fresh) {
   old.querySelectorAll("details[open][id]").forEach((el) => { const to = made.querySelector(`#${CSS.escape(el.id)}`); if (to) to.open = true; });
   old.querySelectorAll("input:not([type=hidden]), textarea, select").forEach((el) => {
     const to = el.id ? made.querySelector(`#${CSS.escape(el.id)}`) : null;
-    if (to && el.type === "checkbox") to.checked = el.checked;
+    if (to && el.type === "file") { if (el.files.length) to.replaceWith(el); } // a chosen file cannot be set again
+    else if (to && el.type === "checkbox") to.checked = el.checked;
     else if (to) to.value = el.value;
   });
   const top = old.scrollTop;
@@ -126,7 +127,7 @@ function words(el, text) { // `words` of the script between backticks
   });
 }
 async function send(form, by) {
-  const body = new URLSearchParams(new FormData(form));
+  const typed = new FormData(form), body = form.enctype === "multipart/form-data" ? typed : new URLSearchParams(typed); // only so do files go along
   if (by && by.name) body.set(by.name, by.value);
   const got = await fetch(form.action, { method: "POST", body, headers: { Accept: "application/json" }, credentials: "same-origin" });
   return { status: got.status, ...(await got.json().catch(() => ({ text: "That did not arrive. Try it again.", accepted: false }))) };
@@ -154,6 +155,30 @@ document.addEventListener("submit", async (e) => {
   } catch { toast("That did not arrive. Try it again."); } finally { form.classList.remove("busy"); }
 });
 
+// --- what is typed and what is wrong in it ---------------------------------------------------------------------------
+function underline(behind, value, marks) { // the words at fault, drawn behind the text
+  behind.replaceChildren();
+  value.split("\n").forEach((line, i) => {
+    const chars = Array.from(line);
+    let at = 0;
+    marks.filter((m) => m.line === i + 1).sort((a, b) => a.column - b.column).forEach((m) => {
+      if (m.column - 1 < at) return;
+      behind.append(chars.slice(at, m.column - 1).join(""));
+      const mark = document.createElement("mark");
+      mark.textContent = chars.slice(m.column - 1, m.column - 1 + m.length).join("") || " ";
+      behind.append(mark);
+      at = m.column - 1 + m.length;
+    });
+    behind.append(chars.slice(at).join("") + "\n");
+  });
+}
+function mended(value, d) { // the text with one mend made: line, column and length count characters
+  const chars = Array.from(value);
+  const at = Array.from(value.split("\n").slice(0, d.line - 1).map((l) => `${l}\n`).join("")).length + Number(d.column) - 1;
+  chars.splice(at, Number(d.length), ...Array.from(d.text));
+  return chars.join("");
+}
+
 // --- the composer ----------------------------------------------------------------------------------------------------
 const compose = $("compose");
 if (compose) {
@@ -161,24 +186,11 @@ if (compose) {
   const key = `draft ${location.pathname}`;
   let waiting = 0, turn = 0, ready = false;
   const draw = (marks) => {
-    const lines = text.value.split("\n");
-    gutter.textContent = lines.map((_, i) => i + 1).join("\n");
-    behind.replaceChildren();
-    lines.forEach((line, i) => {
-      const chars = Array.from(line);
-      let at = 0;
-      marks.filter((m) => m.line === i + 1).sort((a, b) => a.column - b.column).forEach((m) => {
-        if (m.column - 1 < at) return;
-        behind.append(chars.slice(at, m.column - 1).join(""));
-        const mark = document.createElement("mark");
-        mark.textContent = chars.slice(m.column - 1, m.column - 1 + m.length).join("") || " ";
-        behind.append(mark);
-        at = m.column - 1 + m.length;
-      });
-      behind.append(chars.slice(at).join("") + "\n");
-    });
+    gutter.textContent = text.value.split("\n").map((_, i) => i + 1).join("\n");
+    underline(behind, text.value, marks);
   };
-  const allow = (yes) => { run.disabled = !(ready = yes); };
+  const rehearse = $("rehearse"), rehearsal = $("rehearsal");
+  const allow = (yes) => { run.disabled = !(ready = yes); if (!rehearse.hasAttribute("aria-busy")) rehearse.disabled = !yes; };
   async function check() {
     const mine = ++turn;
     const focus = document.activeElement && $("state").contains(document.activeElement) ? document.activeElement.id : null;
@@ -196,12 +208,37 @@ if (compose) {
       }
       hint.textContent = found.hint;
       run.textContent = found.label;
+      run.value = found.word;
       draw(found.marks);
       allow(found.ready);
     } catch { hint.textContent = "Not connected; it is checked when the room is back"; }
   }
+  async function walk() { // every branch of the text as it stands; what is typed meanwhile makes it void
+    const typed = () => new URLSearchParams(new FormData(compose)).toString();
+    const mine = typed(), since = Date.now();
+    rehearse.setAttribute("aria-busy", "true");
+    rehearse.disabled = true;
+    const line = document.createElement("p");
+    line.className = "soft small working";
+    const tell = () => { line.textContent = `Walking the branches… ${Math.round((Date.now() - since) / 1000)} s`; };
+    tell();
+    rehearsal.replaceChildren(line);
+    const ticking = setInterval(tell, 1000);
+    try {
+      const got = await fetch("/rehearse", { method: "POST", body: new URLSearchParams(new FormData(compose)), headers: { Accept: "application/json" }, credentials: "same-origin" });
+      const found = await got.json();
+      if (mine !== typed()) rehearsal.replaceChildren();
+      else if (got.ok) { rehearsal.innerHTML = found.html; rehearsal.tabIndex = -1; rehearsal.focus({ preventScroll: true }); rehearsal.scrollIntoView({ block: "nearest" }); }
+      else line.textContent = found.text;
+    } catch { line.textContent = "Not connected; nothing was rehearsed."; } finally {
+      clearInterval(ticking);
+      rehearse.removeAttribute("aria-busy");
+      rehearse.disabled = !ready;
+    }
+  }
   const changed = (wait) => {
     draw([]);
+    rehearsal.replaceChildren();
     allow(false);
     sessionStorage.setItem(key, text.value);
     clearTimeout(waiting);
@@ -210,23 +247,44 @@ if (compose) {
   text.addEventListener("input", () => changed(220));
   text.addEventListener("scroll", () => { behind.style.translate = `${-text.scrollLeft}px 0`; });
   $("state").addEventListener("input", () => { clearTimeout(waiting); allow(false); waiting = setTimeout(check, 220); });
-  text.addEventListener("keydown", (e) => { if (e.key === "Enter" && (e.ctrlKey || e.metaKey) && ready) run.click(); });
+  const typed = (what) => document.execCommand("insertText", false, what); // unlike a new value, it can be undone
+  text.addEventListener("keydown", (e) => {
+    if (e.key !== "Enter" || e.isComposing) return;
+    if (e.ctrlKey || e.metaKey) { if (ready) run.click(); return; }
+    if (e.shiftKey || e.altKey) return;
+    const before = text.value.slice(text.value.lastIndexOf("\n", text.selectionStart - 1) + 1, text.selectionStart);
+    const [, lead, mark, rest] = before.match(/^([ \t]*)(>[ ]?)?(.*)$/);
+    if (!lead && !mark) return;
+    e.preventDefault(); // the next line stands under this one; a quote goes on until a line of it stays empty
+    if (mark && !rest.trim()) { text.setSelectionRange(text.selectionStart - before.length, text.selectionStart); typed(lead) || text.setRangeText(lead); }
+    else typed(`\n${lead}${mark ? "> " : ""}`);
+  });
+  document.addEventListener("click", async (e) => { // an example takes the place of what is typed, which undo brings back
+    const link = e.target.closest("a[href*='?example=']");
+    if (!link || e.metaKey || e.ctrlKey) return;
+    e.preventDefault();
+    const doc = new DOMParser().parseFromString(await (await fetch(link.href, { credentials: "same-origin" })).text(), "text/html");
+    if ($("examples").matches(":popover-open")) $("examples").hidePopover();
+    text.focus();
+    text.select();
+    typed(doc.getElementById("script").value);
+    text.setSelectionRange(0, 0);
+  });
   $("state").addEventListener("click", (e) => {
     const mend = e.target.closest(".mend");
     if (!mend) return;
     e.preventDefault();
-    const d = mend.dataset, chars = Array.from(text.value);
-    const at = Array.from(text.value.split("\n").slice(0, d.line - 1).map((l) => `${l}\n`).join("")).length + Number(d.column) - 1;
-    chars.splice(at, Number(d.length), ...Array.from(d.text));
-    text.value = chars.join("");
+    if (mend.value === "discard") { text.value = ""; text.focus(); changed(0); return; }
+    text.value = mended(text.value, mend.dataset);
     text.focus();
     changed(0);
   });
   compose.addEventListener("submit", async (e) => {
     const by = e.submitter;
-    if (!by || !["run", "message"].includes(by.value) || compose.getAttribute("action") === "/jobs") { sessionStorage.removeItem(key); return; }
+    if (by && by.value === "rehearse") { e.preventDefault(); if (ready) walk(); return; }
+    if (!by || !(by === run || by.value === "message") || compose.getAttribute("action") === "/jobs") { sessionStorage.removeItem(key); return; }
     e.preventDefault();
-    if (by.value === "run" && !ready) return;
+    if (by === run && !ready) return;
     compose.classList.add("busy");
     try {
       const got = await send(compose, by);
