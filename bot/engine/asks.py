@@ -417,7 +417,12 @@ def what_stands(turn: Turn, row: OpRow, reader: str | None = None) -> str:
 
 
 def _keep_late(turn: Turn, row: OpRow, fact: Answered, who: str) -> None:
-    """A late answer is kept, told to the owner, and answered politely."""
+    """A late answer is kept, told to the owner, and answered politely; what would not have been one is not kept."""
+    try:
+        answer_value(turn, row, fact)
+    except OpError as fault:
+        turn.reply(who, f"{fault} The window is over, too. Nothing changed.", status=422)
+        return
     late = turn.now - (row.ended or row.due or turn.now)
     entry = {
         "by": who,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from typing import Any
 
@@ -81,6 +82,8 @@ def _number(field: Any, value: Any) -> int | float:
         raise OpError(f"must be a number; it is `{text(value)}`") from None
     if isinstance(number, bool):
         raise OpError("must be a number")
+    if not math.isfinite(number):
+        raise OpError(f"must be a number; it is `{text(value)}`")
     if "min" in field and number < field["min"]:
         raise OpError(f"must be at least {field['min']}; it is {text(number)}")
     if "max" in field and number > field["max"]:

@@ -345,6 +345,23 @@ def test_a_late_answer_is_kept_and_its_owner_may_accept_it() -> None:
     assert (d.state("1"), d.state("again"), d.said("say")) == ("done", "cancelled", [("job", "yes")])
 
 
+def test_what_would_have_been_no_answer_is_not_kept_when_it_comes_late() -> None:
+    d = drive(ask("go", onMiss=[ask("again", to="@jonas")]))
+    d.move(minutes=90)
+    d.answer("1", {})
+    assert d.reply == "`{}` is none of the choices: `yes` or `no`. The window is over, too. Nothing changed."
+    assert "late" not in d.row("1").data
+
+
+@pytest.mark.parametrize("given", ["nan", "inf", "-Infinity", "1e999", float("nan")])
+def test_a_number_of_a_form_is_a_finite_one(given: Any) -> None:
+    form = {"op": "ask", "id": "go", "to": "@ana", "question": "How many?"}
+    d = drive({**form, "fields": [{"name": "n", "type": "number", "max": 3}]})
+    d.answer("go", {"n": given})
+    assert d.state("go") == "waiting"
+    assert d.reply.startswith("`n` must be a number; it is `")
+
+
 def test_reminders_come_at_work_to_those_who_have_not_answered() -> None:
     d = drive(ask("go", to="role:leads", need=2, within="9d", remind=["1d", "5d"]))
     d.answer("go", "yes", by=JONAS)
