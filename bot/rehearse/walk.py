@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -65,6 +66,13 @@ class Walker(Player):
 
     async def _turn(self) -> bool:
         assert self.chooser is not None
+        due = self.db.read(waits.next_due)
+        if self._in_flight and (due is None or self._in_flight[0].due <= due):
+            done = heapq.heappop(self._in_flight)
+            self.now = max(self.now, done.due)
+            self._returned(done.work, done.result())
+            await self._come_to_rest()
+            return True
         rows = sorted(self.db.read(lambda tx: ops.StoredRows(tx, RUN, JOB).pending()), key=lambda r: natural(r.path))
         for row in rows:
             name = row.id or row.path
@@ -95,15 +103,11 @@ class Walker(Player):
                     await self._let_pass(row.path)
                 await self._come_to_rest()
                 return True
-        due = self.db.read(waits.next_due)
         if due is None:
             return False
         self.now = max(self.now, due)
         for one in self.db.read(waits.due, self.now):
             self._overdue(one)
-        while self._in_flight:
-            done = self._in_flight.pop(0)
-            self._returned(done.work, done.result())
         await self._come_to_rest()
         return True
 

@@ -107,6 +107,15 @@ def test_branches_are_walked_a_line_an_outcome(folder: Folder) -> None:
     assert [w.split()[-1] for w in ways] == ["approve", "decline", "answer"] and ways[2].startswith("failed")
 
 
+def test_a_branch_is_walked_past_a_tool_that_takes_its_time(folder: Folder) -> None:
+    script = (
+        "- go = ask @ana yes no within 2d\n  > Go?\n- if go == 'yes'\n  - d = deploy service: web\n  - say\n    > {d}\n"
+    )
+    scenario = folder.write("s.yaml", f"{ANA}tools: {{deploy: {{takes: 90s, returns: live}}}}\n")
+    said = folder.waiton("rehearse", folder.write("s.md", script), "--scenario", scenario, "--branches")
+    assert said.out.splitlines()[:2] == ["done      go: yes", "          says: live"]
+
+
 def test_coverage_lists_what_was_not_reached(folder: Folder) -> None:
     script = "- scope = ask @ana yes no within 2d\n  > Go?\n- if scope == 'yes'\n  - say\n    > on\n- else\n  - say\n    > off\n"
     scenario = folder.write(
