@@ -207,6 +207,14 @@ def test_a_brace_in_a_json_value_that_is_not_filled_in_is_noted() -> None:
     assert noted("- n = let 1\n- say\n  > {n} and {{n}}") == []
 
 
+def test_an_expression_in_the_braces_of_a_text_is_noted() -> None:
+    assert noted("- n = let 1\n- say\n  > {n} of {n + 1}") == [
+        "brace-not-filled: `{n + 1}` goes out as it stands: braces hold a name or a path; `let` gives a name to what it says"
+    ]
+    assert len(noted("- files = list a b\n- say\n  > {size(files)} of {files}")) == 1
+    assert noted("- n = let 1\n- say\n  > {n}: {ts,js}, {size(m)}, {}, {a-b}, {{n + 1}} and {{size(n)}}") == []
+
+
 def test_further_notes() -> None:
     signin = "- e = expect auth.first_signin within 3d"
     assert noted(signin) == [
@@ -285,6 +293,10 @@ def test_choices_that_read_like_something_else_are_noted() -> None:
     ]
     assert noted(f'- ask @ana yes no "wihtin" "2d" "@bo"{quote}') == []
     assert noted(f"- ask @ana with 2d within 3h{quote}") == []
+    assert noted(f"- why = ask @ana later never{quote}\n- show why") == []
+    assert noted(f"- a = ask @ana yes no{quote}\n- b = ask @bo yes aftr a{quote}\n- show b\n- show a") == [
+        "choice-keyword: `aftr` and `a` are choices here; `after a` is what it waits for"
+    ]
 
 
 def test_the_same_note_is_given_once() -> None:

@@ -259,7 +259,7 @@ def _odd_choices(c: Checking) -> Iterator[Note]:
                 said = f"`{choice}` is a choice here: only the first word is whom it asks"
                 yield _note(span, "choice-addressee", f"{said}; several are `to: [{_to(op)}{choice}]`")
             following = bare[at + 1] if at + 1 < len(bare) else None
-            if following is not None and (keyword := _keyword(op, choice, following)) is not None:
+            if following is not None and (keyword := _keyword(c, op, choice, following)) is not None:
                 what = f"is {_GIVES[keyword]}"
                 yield _note(
                     (span[0], c.span(place, "choices", at + 1)[1]),
@@ -282,14 +282,14 @@ def _to(op: Op) -> str:
     return "".join(f"{one}, " for one in to)
 
 
-def _keyword(op: Op, choice: str, following: str) -> str | None:
+def _keyword(c: Checking, op: Op, choice: str, following: str) -> str | None:
     if choice.casefold().endswith(":") or len(choice) < 4:
         return "within" if choice.casefold() == "in" and _lasts(following) else None
     near = nearest(choice, _GIVES)
     if near == ["within"] and op.within is None and op.by is None:
         return "within" if _lasts(following) else None
     if near == ["after"] and not op.after:
-        return "after" if following.isidentifier() else None
+        return "after" if any(other.id == following for _, other, _ in c.ops()) else None
     return "need" if near == ["need"] and following.isdigit() else None
 
 

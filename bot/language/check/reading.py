@@ -10,6 +10,8 @@ from bot.language.check.context import Checking, Span, streams_of
 from bot.language.problems import Note
 from bot.language.types import is_list, is_record
 
+_EXPRESSION = re.compile(r"\{([\w.\[\] ]*[(+*/%<>=-][^{}\"':;\n]*)\}")
+_WORDS = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 _BRACES = re.compile(r"\{([A-Za-z_]\w*)\??((?:\.[A-Za-z_]\w*\??|\[\d+\]\??)*)\}")
 EXPRESSIONS = frozenset({"be", "cond", "where", "until", "jq"})
 
@@ -55,7 +57,10 @@ def unfilled(c: Checking) -> Iterator[Note]:
             if field in EXPRESSIONS:
                 continue
             for path, text in _texts(value, (field,)):
-                for found in _BRACES.finditer(text) if len(path) > 1 else ():
+                if len(path) == 1:
+                    yield from _reckoned(c, place, field, text, seen)
+                    continue
+                for found in _BRACES.finditer(text):
                     if found[1] in seen:
                         yield _note(
                             c.span(place, *path),
@@ -63,6 +68,18 @@ def unfilled(c: Checking) -> Iterator[Note]:
                             f"`{found[0]}` goes out as it stands; in a JSON value it is written "
                             f"`${found[1]}{found[2]}`",
                         )
+
+
+def _reckoned(c: Checking, place: str, field: str, text: str, seen: set[str]) -> Iterator[Note]:
+    """An expression in braces, such as `{size(files)}`: braces hold a name or a path, so it is no reference."""
+    for found in _EXPRESSION.finditer(text):
+        doubled = c.source is not None and f"{{{found[0]}" in c.source.text
+        if not doubled and seen & set(_WORDS.findall(found[1])):
+            yield _note(
+                c.span(place, field),
+                "brace-not-filled",
+                f"`{found[0]}` goes out as it stands: braces hold a name or a path; `let` gives a name to what it says",
+            )
 
 
 def _texts(value: object, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
