@@ -421,7 +421,9 @@ class _Run:
         plan_op = self._plan_op(op)
         if plan_op is not None and row["kind"] == "card" and item.card is not None:
             approver = partial(rail.approver, self.catalog, self.world)
-            item.taps = phrases.taps(self.plan, plan_op, list(item.card.buttons), self.world, approver)
+            item.taps = phrases.taps(
+                self.plan, plan_op, list(item.card.buttons), self.world, approver, self._readers(plan_op)
+            )
             item.sure = phrases.unapproved(self.plan, plan_op, list(item.card.buttons), self.catalog, approver)
             if plan_op.on_miss is not None and plan_op.on_miss != "replan":
                 item.taps["no answer"] = phrases.outcome_of(plan_op.on_miss, self.world)
@@ -434,6 +436,10 @@ class _Run:
 
     def _plan_op(self, op: OpRow) -> Op | None:
         return self.site.index(self.tx, self.run.plan).ops.get(op.place)
+
+    def _readers(self, op: Op) -> tuple[str, ...]:
+        """The places of the ops that need this op's answer."""
+        return self.site.index(self.tx, self.run.plan).dependents.get(op.place, ())
 
     def _settled(self, item: Item, op: OpRow | None) -> None:
         if op is None:
@@ -547,8 +553,10 @@ class _Run:
             ]
             item.facts.append(("Asks", f"{who}; without an answer: {missed[0]}" if len(missed) == 1 else who))
         item.facts += phrases.effects(flight, self.world)
-        if self.run.ended is None:
-            item.ends = self.run.ends
+        ends = self.run.ends
+        # What was said at the start holds no more once somebody has given a wait more time than that.
+        if self.run.ended is None and ends and not any(r.open and r.due and r.due > ends for r in self.rows.values()):
+            item.ends = ends
 
 
 def waits_of(rows: Iterable[OpRow], world: World, most: int = 12) -> list[Wait]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from bot.domain.catalog import Catalog, World
@@ -81,14 +81,23 @@ def outcome_of(region: Region | None, world: World) -> str:
     return f"{said[:1].lower()}{said[1:]}{more}"
 
 
-def taps(plan: Plan, op: Op, labels: list[str], world: World, approver: Callable[[Op], str | None]) -> dict[str, str]:
-    """What each choice of an ask does, as far as the plan says it plainly: an `if` on exactly this choice."""
+def taps(
+    plan: Plan,
+    op: Op,
+    labels: list[str],
+    world: World,
+    approver: Callable[[Op], str | None],
+    readers: Iterable[str] = (),
+) -> dict[str, str]:
+    """What each choice of an ask does, as far as the plan says it plainly: an `if` on exactly this choice.
+    `readers`: the places of the ops that need its answer."""
     told: dict[str, str] = {}
+    beside = set(readers) - {test.place for _, test in _tests(plan, op)}
     for label, region in _branches(plan, op, labels).items():
         said = outcome_of(region, world)
         if region is not None and (who := approver(region.ops[0])):
             said += f" ({named(who, world)} {'approve' if who.startswith('role:') else 'approves'} it first)"
-        told[label] = said if region is not None else "nothing more hangs on it"
+        told[label] = said if region is not None or beside else "nothing more hangs on it"
     return told
 
 
@@ -110,15 +119,21 @@ def unapproved(
 
 def _branches(plan: Plan, op: Op, labels: list[str]) -> dict[str, Region | None]:
     """The region that each choice opens; nothing where no `if` asks for exactly a choice of this op."""
-    tests: list[tuple[str, Op]] = []
-    for other, _ in plan.walk():
-        if other.op == "core.if" and (found := _IS.match(str(other.params.get("cond", "")))) and found[1] == op.id:
-            tests.append((found[2] if found[2] is not None else found[3], other))
+    tests = _tests(plan, op)
     opened: dict[str, Region | None] = {}
     for label in labels if tests else []:
         taken = [test.regions.get("then" if value == label else "else") for value, test in tests]
         opened[label] = next((r for r in taken if r is not None and r.ops), None)
     return opened
+
+
+def _tests(plan: Plan, op: Op) -> list[tuple[str, Op]]:
+    """Every `if` on exactly one choice of an ask, behind that choice."""
+    tests: list[tuple[str, Op]] = []
+    for other, _ in plan.walk():
+        if other.op == "core.if" and (found := _IS.match(str(other.params.get("cond", "")))) and found[1] == op.id:
+            tests.append((found[2] if found[2] is not None else found[3], other))
+    return tests
 
 
 def named(who: str, world: World) -> str:

@@ -197,6 +197,8 @@ class Rail:
             self._gate_words(op, line)
             if op.within or op.by:
                 line.sub.append(f"within {op.within}" if op.within else f"by {phrases.plain(str(op.by))}")
+        elif waiting and row.state == "missed":
+            line.shape, line.at, line.bad = "inside", row.ended or row.due, row.data.get("error")
         elif waiting and row.state == "running" and op.regions:
             line.shape = "inside"
         elif waiting:
@@ -240,8 +242,6 @@ class Rail:
         elif row.state == "uncertain":
             line.bad = row.data.get("error")
             line.sub.append("unknown whether it happened; its owner is asked")
-        elif row.state == "missed":
-            line.bad = row.data.get("error")
         elif row.state == "running":
             line.sub.append(f"attempt {row.attempt}" if row.attempt > 1 else "at work")
         for given in row.data.get("answers") or []:

@@ -126,9 +126,31 @@ async def test_a_late_answer_is_shown_to_the_owner_who_may_accept_it(site: Site)
         page = (await bo.get(path)).text
         assert page.count("Accept it") >= 2 and "5m late" in page
         assert "Accept it" not in (await ana.get(path)).text
+        assert "Ask Ana" in page and "missed <time" in page and ">missed</span>" in page
     await bo.post(f"/runs/{run}/edit", op="1", do="accept")
     found = await site.desk.show(run)
     assert found["state"] == "done" and found["ops"][0]["value"] == "approve"
+
+
+@pytest.mark.anyio
+async def test_no_latest_end_is_told_once_a_wait_was_given_more_time_than_that(site: Site):
+    run = await site.run(ASK)
+    bo = await site.session(BO)
+    paths = (f"/jobs/pilot?run={run}", f"/runs/{run}")
+    assert [(await bo.get(path)).text.count("at the latest") for path in paths] == [1, 1]
+    await bo.post(f"/runs/{run}/edit", op="1", do="within", value="5d")
+    assert [(await bo.get(path)).text.count("at the latest") for path in paths] == [0, 0]
+
+
+@pytest.mark.anyio
+async def test_a_paused_run_is_not_said_to_be_at_work(site: Site):
+    run = await site.run(ASK)
+    bo = await site.session(BO)
+    await bo.post(f"/runs/{run}/edit", run="pause")
+    assert (await site.desk.answer(run, "scope", "approve", by=ANA)).accepted
+    for path in (f"/jobs/pilot?run={run}", f"/runs/{run}"):
+        page = (await bo.get(path)).text
+        assert ">paused</span>" in page and "at work" not in page
 
 
 @pytest.mark.anyio
@@ -163,6 +185,21 @@ class TestInABrowser:
         await sheet.wait_for(state="hidden")
         await bo.locator("#plan li", has_text="hello").wait_for()
         assert (await room.product.desk.show(run))["ops"][1]["path"] == "1+1"
+        assert room.faults == []
+
+    async def test_a_preview_tells_moments_in_the_zone_of_the_page_around_it(self, room: Room):
+        where = await room.job("pilot", "Pilot")
+        await room.run(ASK)
+        bo = await room.person("bo", timezone_id="Asia/Tokyo")
+        await bo.goto(where)
+        due = (await bo.locator("#plan .wait .sub").first.inner_text()).rpartition("until ")[2]
+        await bo.locator("#plan .acts summary").first.click()
+        await bo.get_by_role("link", name="More or less time").first.click()
+        sheet = bo.get_by_role("dialog")
+        await sheet.locator("#edit-value").fill("9d")
+        await sheet.locator(".compared .new").first.wait_for()
+        assert due in await sheet.locator(".compared .gone").first.inner_text()
+        assert due in await sheet.locator(".means li").first.inner_text()
         assert room.faults == []
 
     async def test_a_run_is_paused_from_the_plan_after_a_look_at_what_that_does(self, room: Room):

@@ -40,3 +40,12 @@ def test_the_way_that_an_if_did_not_go_comes_no_more(answer: str, taken: str, ot
     whole = laid(drive, whole=True)
     assert whole[taken] == "wait" and whole[other] == "off"
     assert whole["2.else.1.onMiss.2"] == ("next" if answer == "no" else "off")
+
+
+def test_an_ask_that_was_missed_waits_no_more_while_its_branch_is_under_way() -> None:
+    drive = Drive([{**ASK, "id": "go", "question": "Go?", "onMiss": [{**ASK, "id": "else_", "question": "And you?"}]}])
+    drive.move(days=1)
+    rail = Rail(plan=drive.plan, run=drive.run, rows=drive.rows.ops, world=drive.world, catalog=drive.ops)
+    line = next(line for line in rail.laid() if line.path == "1")
+    assert (line.shape, line.state, line.at, line.since) == ("inside", "missed", drive.rows.ops["1"].ended, None)
+    assert line.bad and "missed" in line.bad

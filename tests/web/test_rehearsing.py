@@ -128,3 +128,19 @@ async def test_a_run_that_reaches_more_than_ten_people_at_once_holds_too(site: S
     noted = (await bearer.post("/api/check", json={"script": wide})).json()["notes"]
     assert "12 people get something at once: say" in noted
     assert (await bearer.post("/api/runs", json={"script": wide})).status_code == 201
+
+
+class TestBelowALongScript:
+    pytestmark = BROWSER
+
+    async def test_nothing_shows_below_the_buttons_while_the_outcomes_are_read(self, room: Room):
+        bo = await room.person("bo")
+        await bo.fill("#script", SCRIPT)
+        await bo.locator(".ready").wait_for()
+        await bo.locator("#rehearse").click()
+        await bo.locator(".endings li").first.wait_for()
+        below = "() => document.querySelector('.compose').getBoundingClientRect().bottom - document.querySelector('.bar').getBoundingClientRect().bottom"
+        assert abs(await bo.evaluate(below)) <= 1
+        await bo.evaluate("() => document.querySelector('.compose').scrollTo(0, 1e6)")
+        assert await bo.evaluate(below) > 12
+        assert room.faults == []

@@ -38,7 +38,9 @@ async function tryIt(form) {
     const got = await fetch(form.action, { method: "POST", body, headers: { Accept: "text/html" }, credentials: "same-origin" });
     const fresh = new DOMParser().parseFromString(await got.text(), "text/html").getElementById("edit-preview");
     if (mine !== tries || !fresh || !form.isConnected) return;
-    form.querySelector("#edit-preview").replaceWith(document.importNode(fresh, true));
+    const shown = document.importNode(fresh, true);
+    localise(shown);
+    form.querySelector("#edit-preview").replaceWith(shown);
     form.querySelector(":scope > .fault").hidden = true;
     marks(form);
   } catch { toast("That did not arrive. Try it again."); }
