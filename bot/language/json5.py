@@ -47,6 +47,7 @@ _KEYLIKE = re.compile(r"""\s*(?:"[^"\n]*"|'[^'\n]*'|[“„«][^”“»\n]*[”
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None}
 _FOREIGN = {"True": "true", "False": "false", "None": "null", "undefined": "null", "nil": "null"}
 
+_TO_ITS_END = re.compile(r"""[^,{}\[\]"'\\\n]*""")
 Want = Literal["value", "key", "colon", "comma"]
 
 
@@ -344,6 +345,8 @@ def _word(reader: _Reader, said: str) -> None:
         end = start + len(said)
         _scalar(reader, Node(kind="text", start=start, end=end, value=said, offsets=range(start, end + 1)))
         return
+    if reader.words and reader.want == "comma" and in_object and _several(reader, start):
+        return
     if reader.words and (loose := _LOOSE.match(reader.text, start, reader.stop)):
         said = loose[0]
     end = start + len(said)
@@ -368,6 +371,27 @@ def _word(reader: _Reader, said: str) -> None:
             Fix(start=start, end=end, text=meant),
         )
     _scalar(reader, node)
+
+
+def _several(reader: _Reader, start: int) -> bool:
+    """A bare word right behind a bare value of an object: both were meant as one text, which is said with its mend."""
+    members = reader.stack[-1].members
+    held = next(reversed(members.values())).value if members else None
+    if held is None or held.end != reader.last or reader.text[held.start] in "\"'[{":
+        return False
+    if not reader.text[reader.last : start].isspace() or "\n" in reader.text[reader.last : start]:
+        return False
+    rest = _TO_ITS_END.match(reader.text, held.start, reader.stop)
+    said = rest[0].rstrip() if rest else ""
+    end = held.start + len(said)
+    if end <= start:
+        return False
+    message = f"`{said[:60]}` is a text of several words, which stands in quotes here"
+    fix = Fix(start=held.start, end=end, text=f'"{said}"')
+    _problem(reader, held.start, end, "json-syntax", message, f'write `"{said[:60]}"`', fix)
+    held.kind, held.value, held.end, held.offsets = "text", said, end, range(held.start, end + 1)
+    reader.at = reader.last = end
+    return True
 
 
 def _stray(reader: _Reader, start: int) -> None:

@@ -111,6 +111,18 @@ def test_several_faults_are_told_at_once_and_each_once(text: str, messages: list
     assert codes(text) == messages
 
 
+@pytest.mark.parametrize("more", ["", ", b: 2", "\n"])
+def test_words_that_were_meant_as_one_text_are_told_once_and_mended_by_quotes(more: str) -> None:
+    text = f"[{{label: Your best paper{more}}}]"
+    parsed = json5.read(text, words=True)
+    (problem,) = parsed.problems
+    assert problem.message == "`Your best paper` is a text of several words, which stands in quotes here"
+    assert problem.fix is not None and text[problem.start : problem.end] == "Your best paper"
+    mended = text[: problem.fix.start] + problem.fix.text + text[problem.fix.end :]
+    again = json5.read(mended, words=True)
+    assert not again.problems and again.roots[0].plain() == parsed.roots[0].plain()
+
+
 def test_a_long_program_is_read_whole() -> None:
     ops = ",".join(f'{{op:"core.let",id:"v{i}",params:{{be:"{i} + 1", x:[1,2.5,\'a\\nb\']}}}}' for i in range(4600))
     assert not json5.read(f"[{ops}]").problems
