@@ -287,9 +287,11 @@ def approver(catalog: Catalog, world: World, op: Op) -> str | None:
 
 
 def value_words(value: Any, most: int = 80) -> str:
-    """A value in a line: a short text as it is, a list by its size."""
+    """A value in a line: a short text as it is, a list by its size, a file by its name."""
     if isinstance(value, ErrorValue):
         return f"(error: {value.why})"
+    if isinstance(value, dict) and value.keys() == {"name", "type", "size", "path"}:
+        return phrases.short(str(value["name"]), most)
     if isinstance(value, dict) and value:
         return phrases.short(", ".join(f"{k} {value_words(v, 30)}" for k, v in value.items()), most)
     if isinstance(value, list) and len(text(value)) > most:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bot.server.rail import Rail
+from bot.server.rail import Rail, value_words
 from tests.engine.rows import ANA, Drive
 
 ASK: dict[str, Any] = {"op": "ask", "to": "@ana", "choices": ["yes", "no"], "within": "1d"}
@@ -49,3 +49,8 @@ def test_an_ask_that_was_missed_waits_no_more_while_its_branch_is_under_way() ->
     line = next(line for line in rail.laid() if line.path == "1")
     assert (line.shape, line.state, line.at, line.since) == ("inside", "missed", drive.rows.ops["1"].ended, None)
     assert line.bad and "missed" in line.bad
+
+
+def test_a_file_in_a_form_is_told_by_its_name() -> None:
+    paper = {"name": "plan.pdf", "type": "application/pdf", "size": 10, "path": "plan.pdf"}
+    assert value_words({"paper": paper, "seats": 3}) == "paper plan.pdf, seats 3"
