@@ -83,7 +83,8 @@ class Turn:
 
     def next_start(self, startable: Callable[[str], OpRow | None]) -> OpRow | None:
         """The op that comes first in written order among those that may start. A region's key is below those of its
-        ops, so regions further down are not looked at before it is their turn."""
+        ops, so regions further down are not looked at before it is their turn. What else may start in its region is
+        for whoever begins it to look for (`mark`)."""
         while self._starts:
             _, region, path = heappop(self._starts)
             if not path:
@@ -91,8 +92,7 @@ class Turn:
             row = startable(region)
             if row is None:
                 continue
-            if row.path == path:
-                self.mark(region)
+            if row.path == path or not self._starts:
                 return row
             heappush(self._starts, (self.key(row.path), region, row.path))
         return None
