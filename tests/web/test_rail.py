@@ -40,3 +40,22 @@ def test_the_way_that_an_if_did_not_go_comes_no_more(answer: str, taken: str, ot
     whole = laid(drive, whole=True)
     assert whole[taken] == "wait" and whole[other] == "off"
     assert whole["2.else.1.onMiss.2"] == ("next" if answer == "no" else "off")
+
+
+def test_a_map_says_how_far_it_has_come_and_a_repeat_its_round() -> None:
+    drive = Drive(
+        [
+            {"op": "core.map", "over": ["a", "b", "c"], "body": [{**ASK, "id": "go", "question": "$item?"}]},
+            {
+                "op": "core.repeat",
+                "max": 3,
+                "until": "again == 'yes'",
+                "body": [{**ASK, "id": "again", "question": "?"}],
+            },
+        ]
+    )
+    drive.answer("1[1].1", "yes", by=ANA)
+    drive.answer("2[0].1", "no", by=ANA)
+    rail = Rail(plan=drive.plan, run=drive.run, rows=drive.rows.ops, world=drive.world, catalog=drive.ops)
+    said = {line.path: line.sub for line in rail.laid() if line.path}
+    assert (said["1"], said["2"]) == (["1 of 3"], ["round 2 of 3 at most"])
