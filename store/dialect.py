@@ -153,9 +153,12 @@ class Shared:
 
 
 class Transaction:
-    """One open transaction: the driver's cursor, the dialect, the workspace; the numbers of the runs it has met."""
+    """One open transaction: the driver's cursor, the dialect, the workspace; the numbers of the runs it has met.
 
-    __slots__ = ("connection", "cursor", "runs", "shared", "sqlite", "ws")
+    Facts of one run often share a transaction, so what one wrote the next need not read: `known` holds rows as they
+    stand (by table, run and path), `late` what is written once before the commit, however often it changed."""
+
+    __slots__ = ("connection", "cursor", "known", "late", "runs", "shared", "sqlite", "ws")
 
     def __init__(self, connection: sa.Connection, ws: int, shared: Shared) -> None:
         self.connection = connection
@@ -164,20 +167,33 @@ class Transaction:
         self.ws = ws
         self.shared = shared
         self.runs: dict[str, int] = {}
+        self.known: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        self.late: dict[int, Callable[[], None]] = {}
 
     @property
     def locks(self) -> bool:
         """Rows must be locked one by one (SQLite has one writer anyway)."""
         return not self.sqlite
 
+    def flush(self) -> None:
+        """Writes what is late: before the commit, and before whatever reads it by other ways."""
+        late, self.late = self.late, {}
+        for write in late.values():
+            write()
+
     def savepoint(self, name: str = "fact") -> None:
+        self.flush()
         self.cursor.execute(f"savepoint {name}")
 
     def release(self, name: str = "fact") -> None:
+        self.flush()
         self.cursor.execute(f"release savepoint {name}")
 
     def rollback_to(self, name: str = "fact") -> None:
-        self.runs.clear()  # a run that was added since has no number any more
+        # What was written since is not so: a run that was added has no number any more.
+        self.runs.clear()
+        self.known.clear()
+        self.late.clear()
         self.cursor.execute(f"rollback to savepoint {name}")
         self.cursor.execute(f"release savepoint {name}")
 

@@ -149,11 +149,12 @@ class StoredRows:
         self._mine = {"ws": tx.ws, "run": runs.key(tx, run_id)}
 
     def op(self, path: str) -> OpRow | None:
-        got = _BY_PATH.one(self.tx, {**self._mine, "path": path})
+        got = self.tx.known.get(("op", self._mine["run"], path)) or _BY_PATH.one(self.tx, {**self._mine, "path": path})
         return self._op(got) if got else None
 
     def region(self, path: str) -> RegionRow | None:
-        got = _REGION_AT.one(self.tx, {**self._mine, "path": path})
+        known = self.tx.known.get(("region", self._mine["run"], path))
+        got = known or _REGION_AT.one(self.tx, {**self._mine, "path": path})
         return self._region(got) if got else None
 
     def in_region(self, region: str) -> list[OpRow]:
@@ -351,8 +352,13 @@ def put_ops(tx: Transaction, run_id: str, rows: list[OpRow]) -> None:
             "has_value": int(row.has_value),
             "data": data,
         }
+        place = row.place if row.place != row.path else None
+        tx.known["op", number, row.path] = (
+            row.path, place, row.region, row.rank, row.op, row.id, row.state, mine["open"], mine["own"], row.hot,
+            row.unclosed, row.needs, row.attempt, row.rev, mine["started"], mine["due"], mine["ended"], row.by,
+            mine["value"], mine["has_value"], data, since,
+        )  # fmt: skip
         if row.new:
-            place = row.place if row.place != row.path else None
             added.append({**mine, "place": place, "region": row.region, "rank": row.rank})
         else:
             changed.append(mine)
@@ -390,8 +396,12 @@ def put_regions(tx: Transaction, run_id: str, rows: list[RegionRow]) -> None:
             "has_value": int(row.has_value),
             "error": row.error,
         }
+        item = values.put(tx, row.item) if row.item is not None else None
+        tx.known["region", number, row.path] = (
+            row.path, row.owner, row.state, row.unended, row.hot, mine["opened"], mine["value"], mine["has_value"],
+            row.error, item,
+        )  # fmt: skip
         if row.new:
-            item = values.put(tx, row.item) if row.item is not None else None
             added.append({**mine, "owner": row.owner, "item": item})
         else:
             changed.append(mine)
@@ -415,6 +425,8 @@ def cancel_under(tx: Transaction, run_id: str, change: CancelledUnder) -> None:
         )
 
     number = runs.key(tx, run_id)
+    for found in [found for found in tx.known if found[0] != "run" and found[1] == number]:
+        del tx.known[found]
     mine = (op.c.ws == tx.ws, op.c.run == number)
     tx.connection.execute(
         sa.update(op)

@@ -106,13 +106,13 @@ def key(tx: Transaction, run_id: str) -> int:
 
 
 def get(tx: Transaction, run_id: str) -> RunRow | None:
-    got = _GET.one(tx, {"ws": tx.ws, "id": run_id})
+    got = tx.known.get(("run", run_id)) or _GET.one(tx, {"ws": tx.ws, "id": run_id})
     return _row(tx, got) if got else None
 
 
 def lock(tx: Transaction, run_id: str) -> RunRow | None:
     """The run, with nobody else changing it until this transaction ends."""
-    got = (_LOCK if tx.locks else _GET).one(tx, {"ws": tx.ws, "id": run_id})
+    got = tx.known.get(("run", run_id)) or (_LOCK if tx.locks else _GET).one(tx, {"ws": tx.ws, "id": run_id})
     return _row(tx, got) if got else None
 
 
@@ -144,19 +144,38 @@ def add(tx: Transaction, row: RunRow) -> None:
 
 
 def put(tx: Transaction, row: RunRow) -> None:
-    _PUT.run(
-        tx,
-        {
-            "seq_": key(tx, row.id),
-            "plan": bytes.fromhex(row.plan),
-            "state": row.state,
-            "rev": row.rev,
-            "n": row.n,
-            "hash": bytes.fromhex(row.hash),
-            "ended": micros(row.ended),
-            "data": dump(row.data) if row.data else None,
-        },
+    """Writes a run's row, once before the commit: the facts that follow in this transaction find it as it stands."""
+    number = key(tx, row.id)
+    params = {
+        "seq_": number,
+        "plan": bytes.fromhex(row.plan),
+        "state": row.state,
+        "rev": row.rev,
+        "n": row.n,
+        "hash": bytes.fromhex(row.hash),
+        "ended": micros(row.ended),
+        "data": dump(row.data) if row.data else None,
+    }
+    tx.known["run", row.id] = (
+        row.id,
+        row.job,
+        row.owner,
+        params["plan"],
+        row.state,
+        row.rev,
+        row.n,
+        params["hash"],
+        micros(row.created),
+        params["ended"],
+        dump(row.names) if row.names else None,
+        json.dumps(row.customer) if row.customer else None,
+        row.parent,
+        params["data"],
+        bytes.fromhex(row.told) if row.told else None,
+        micros(row.ends),
+        number,
     )
+    tx.late[number] = lambda: _PUT.run(tx, params)
 
 
 def remember_more(tx: Transaction, run_id: str) -> None:
@@ -264,6 +283,7 @@ def find(
     limit: int = 50,
 ) -> list[RunRow]:
     """Runs, the newest first. `state` may be `waiting`: running, with nothing active."""
+    tx.flush()
     query = sa.select(*_COLUMNS).where(run.c.ws == tx.ws).order_by(run.c.created.desc(), run.c.id.desc()).limit(limit)
     if job_id is not None:
         query = query.where(run.c.job == job_id)
@@ -278,5 +298,6 @@ def find(
 
 def children_below(tx: Transaction, run_id: str, path: str) -> list[str]:
     """Runs that ops below a path have started and that have not ended."""
+    tx.flush()
     query = sa.select(run.c.id).where(run.c.ws == tx.ws, run.c.ended.is_(None), run.c.parent.like(f"{run_id} {path}%"))
     return [got[0] for got in tx.connection.execute(query)]

@@ -43,12 +43,15 @@ def write(
         ops.cancel_under(tx, run.id, change)
     ops.put_regions(tx, run.id, step.regions)
     ops.put_ops(tx, run.id, step.ops)
-    armed = {row.path for row in step.ops if row.op == "expect"}
-    waits.put(tx, run.id, step.timers, step.waits, step.disarmed, step.endpoints, armed)
+    if step.timers or step.waits or step.disarmed or step.endpoints:
+        armed = {row.path for row in step.ops if row.op == "expect"}
+        waits.put(tx, run.id, step.timers, step.waits, step.disarmed, step.endpoints, armed)
     freed = crowded and bool(step.settled or step.cancelled)
-    step.begun = outbox.put(tx, run.id, step.settled, step.calls, step.dropped_calls, begins)
+    if step.settled or step.calls or step.dropped_calls:
+        step.begun = outbox.put(tx, run.id, step.settled, step.calls, step.dropped_calls, begins)
     written = Written(orphans=orphans)
-    written.delivered += outbox.deliver(tx, run.id, step.deliveries, here)
+    if step.deliveries:
+        written.delivered += outbox.deliver(tx, run.id, step.deliveries, here)
     if freed:
         written.delivered += outbox.release(tx, run.id, here, now)
     inbox.take(tx, run.id, step.taken)

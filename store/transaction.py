@@ -36,13 +36,19 @@ class Database:
     def write(self, f: Callable[..., T], *args: Any) -> T:
         if not self.sqlite:
             with self.engine.begin() as connection:
-                return f(Transaction(connection, self.ws, self._shared), *args)
+                return self._run(connection, f, args)
         with self._writer:
             connection = self._held
             if connection is None or connection.closed or connection.invalidated:
                 connection = self._held = self.engine.connect()
             with connection.begin():
-                return f(Transaction(connection, self.ws, self._shared), *args)
+                return self._run(connection, f, args)
+
+    def _run(self, connection: sa.Connection, f: Callable[..., T], args: tuple[Any, ...]) -> T:
+        tx = Transaction(connection, self.ws, self._shared)
+        found = f(tx, *args)
+        tx.flush()
+        return found
 
     def read(self, f: Callable[..., T], *args: Any) -> T:
         if self.memory:

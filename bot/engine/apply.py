@@ -91,6 +91,8 @@ def settle(turn: Turn) -> None:
         if row is None:
             return
         order.begin(turn, row)
+        if not row.active:  # an active one holds up all below it, and above it nothing was ready
+            turn.mark(row.region)
     left = [*turn.queue, *(("start", path) for path in turn.marked())]
     if left:
         turn.run.data["more"] = [list(pair) for pair in left]

@@ -50,6 +50,7 @@ class Turn:
         self.step = Step()
         self.queue: deque[tuple[str, str]] = deque()
         self._marked: set[str] = set()
+        self._fresh: list[str] = []
         self._starts: list[tuple[Key, str, str]] = []
         self._ops: dict[str, OpRow | None] = {}
         self._regions: dict[str, RegionRow | None] = {}
@@ -66,40 +67,62 @@ class Turn:
 
     def snapshot(self) -> Any:
         """What must be put back where an edit turns out not to stand: taken before it changes anything."""
-        return copy.deepcopy(self.run), deque(self.queue), list(self._starts), set(self._marked)
+        return copy.deepcopy(self.run), deque(self.queue), list(self._starts), set(self._marked), list(self._fresh)
 
     def restore(self, kept: Any) -> None:
         """Forgets everything since the snapshot."""
-        run, queue, starts, marked = kept
+        run, queue, starts, marked, fresh = kept
         Turn.__init__(self, replace(self.view, run=run), self.now)
-        self.queue, self._starts, self._marked = queue, starts, marked
+        self.queue, self._starts, self._marked, self._fresh = queue, starts, marked, fresh
 
     # --- regions in which something may start ------------------------------------------------------------------
     def mark(self, region: str) -> None:
         """Something may start in this region: it is looked at when its turn in the written order comes."""
         if region not in self._marked:
             self._marked.add(region)
-            heappush(self._starts, (self.region_key(region), region, ""))
+            self._fresh.append(region)
 
     def next_start(self, startable: Callable[[str], OpRow | None]) -> OpRow | None:
         """The op that comes first in written order among those that may start. A region's key is below those of its
-        ops, so regions further down are not looked at before it is their turn."""
-        while self._starts:
-            _, region, path = heappop(self._starts)
+        ops, so regions further down are not looked at before it is their turn. What else may start in its region is
+        for whoever begins it to look for (`mark`)."""
+        while self._fresh or self._starts:
+            path = ""
+            if (region := self._alone()) is None:
+                if not self._starts:
+                    return None
+                _, region, path = heappop(self._starts)
             if not path:
                 self._marked.discard(region)
             row = startable(region)
             if row is None:
                 continue
-            if row.path == path:
-                self.mark(region)
+            if row.path == path or not self._starts:
                 return row
             heappush(self._starts, (self.key(row.path), region, row.path))
         return None
 
+    def _alone(self) -> str | None:
+        """The one region that is to be looked at, where there is no other: then its place in the order is no matter,
+        as mostly. Several are put in order."""
+        live: list[str] = []
+        for region in self._fresh:
+            row = self.find_region(region)
+            if row is not None and row.state == "open":
+                live.append(region)
+            else:
+                self._marked.discard(region)
+        self._fresh = []
+        if len(live) == 1 and not self._starts:
+            return live[0]
+        for region in live:
+            heappush(self._starts, (self.region_key(region), region, ""))
+        return None
+
     def marked(self) -> list[str]:
         """The regions that have not been looked at to the end."""
-        return list(dict.fromkeys(region for _, region, _ in sorted(self._starts)))
+        starts = [*self._starts, *((self.region_key(region), region, "") for region in self._fresh)]
+        return list(dict.fromkeys(region for _, region, _ in sorted(starts)))
 
     # --- looking up -------------------------------------------------------------------------------------------
     def op(self, path: str) -> OpRow | None:

@@ -4,8 +4,10 @@ alone waits for nobody."""
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 import structlog
@@ -18,6 +20,7 @@ from store.transaction import Database
 log = structlog.get_logger()
 T = TypeVar("T")
 Work = Callable[[Transaction], Any]
+_Piece = tuple[Work, asyncio.Future[Any]]
 BATCH = 64
 """Pieces of work that share one commit at most."""
 DATABASE_PAUSE_S = 1.0
@@ -39,28 +42,35 @@ class Committer:
         self.db = db
         self.site = site
         self.after = after
-        self._waiting: asyncio.Queue[tuple[Work, asyncio.Future[Any]]] = asyncio.Queue()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="writer")
+        self._waiting: SimpleQueue[_Piece | None] = SimpleQueue()
+        self._writer = threading.Thread(target=self._write_all, name="writer", daemon=True)
         self._readers = ThreadPoolExecutor(4, thread_name_prefix="reader")
-        self._task: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._open = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     async def start(self) -> None:
-        self._task = asyncio.create_task(self._loop(), name="committer")
+        """Begins to write; once is enough."""
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+            self._writer.start()
 
     async def stop(self) -> None:
         """Ends once everything handed in is committed."""
-        if self._task is not None:
-            await self._waiting.join()
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
-        self._thread.shutdown(wait=True)
+        if self._loop is not None:
+            await self._idle.wait()
+            self._waiting.put(None)
+            await asyncio.to_thread(self._writer.join)
+            self._loop = None
         self._readers.shutdown(wait=True)
 
     async def write(self, work: Callable[[Transaction], T]) -> T:
         """Does a piece of work in a transaction; returns after the commit."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._waiting.put_nowait((work, future))
+        self._open += 1
+        self._idle.clear()
+        self._waiting.put((work, future))
         return await future
 
     async def insist(self, work: Callable[[Transaction], T]) -> T:
@@ -80,33 +90,46 @@ class Committer:
     async def read(self, work: Callable[..., T], *args: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._readers, lambda: self.db.read(work, *args))
 
-    async def _loop(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            batch = [await self._waiting.get()]
-            while len(batch) < BATCH and not self._waiting.empty():
-                batch.append(self._waiting.get_nowait())
-            works = [work for work, _ in batch]
+    def _write_all(self) -> None:
+        """The writer's thread: what has come in while it was at work shares the next commit."""
+        assert self._loop is not None
+        loop = self._loop
+        while (first := self._waiting.get()) is not None:
+            batch = [first]
+            while len(batch) < BATCH:
+                try:
+                    further = self._waiting.get_nowait()
+                except Empty:
+                    break
+                if further is None:
+                    self._waiting.put(None)
+                    break
+                batch.append(further)
             try:
-                results = await loop.run_in_executor(self._thread, self._commit, works)
+                results = self._commit([work for work, _ in batch])
             except Exception as fault:  # the database is gone: everyone who waits is told, nothing was written
                 results = [fault] * len(batch)
-            outcomes: list[Outcome] = []
-            for (_, future), result in zip(batch, results, strict=True):
-                self._waiting.task_done()
-                found = result if isinstance(result, list) else [result]
-                outcomes += [o for o in found if isinstance(o, Outcome) and o.changed]
-                if future.cancelled():
-                    continue
-                if isinstance(result, Exception):
-                    future.set_exception(result)
-                else:
-                    future.set_result(result)
-            if outcomes:
-                try:
-                    self.after(outcomes)
-                except Exception:  # it is committed; without this loop nothing would ever be again
-                    log.exception("what follows a commit failed")
+            loop.call_soon_threadsafe(self._committed, batch, results)
+
+    def _committed(self, batch: list[_Piece], results: list[Any]) -> None:
+        outcomes: list[Outcome] = []
+        for (_, future), result in zip(batch, results, strict=True):
+            found = result if isinstance(result, list) else [result]
+            outcomes += [o for o in found if isinstance(o, Outcome) and o.changed]
+            if future.cancelled():
+                continue
+            if isinstance(result, Exception):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+        self._open -= len(batch)
+        if outcomes:
+            try:
+                self.after(outcomes)
+            except Exception:  # it is committed; without this nothing would ever be again
+                log.exception("what follows a commit failed")
+        if not self._open:
+            self._idle.set()
 
     def _commit(self, works: Sequence[Work]) -> list[Any]:
         if len(works) > 1:

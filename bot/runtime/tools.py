@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any, get_type_hints
 
 from bot.domain.catalog import OpSpec
@@ -83,6 +84,12 @@ def _schema(hint: Any) -> dict[str, Any]:
     return {"type": _JSON[origin]} if origin in _JSON else {}
 
 
+@lru_cache(maxsize=512)
+def _waits(function: Callable[..., Any]) -> bool:
+    """Whether a tool is a coroutine function."""
+    return inspect.iscoroutinefunction(function)
+
+
 class Tools:
     """The tools of a workspace, by name."""
 
@@ -106,7 +113,7 @@ class Tools:
     async def _python(self, function: Callable[..., Any], params: dict[str, Any], timeout_s: float) -> Any:
         try:
             async with asyncio.timeout(timeout_s):
-                if inspect.iscoroutinefunction(function):
+                if _waits(function):
                     return normalise(await function(**params))
                 return normalise(await asyncio.to_thread(function, **params))
         except TimeoutError:

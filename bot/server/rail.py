@@ -201,6 +201,8 @@ class Rail:
             line.shape, line.at, line.bad = "inside", row.ended or row.due, row.data.get("error")
         elif waiting and row.state == "running" and op.regions:
             line.shape = "inside"
+            if (far := how_far(op, row)) is not None:
+                line.sub.append(far)
         elif waiting:
             self._waiting(op, row, line)
         else:
@@ -270,6 +272,16 @@ class Rail:
             line.value = f"{row.value.get('stream', '')}" + (
                 f" from {words.called(str(sender), self.world)}" if sender else ""
             )
+
+
+def how_far(op: Op, row: OpRow) -> str | None:
+    """How far a map or a repeat has come."""
+    data = row.data
+    if op.op == "core.map" and "size" in data:
+        return f"{data['next'] - data['begun']} of {data['size']}"
+    if op.op == "core.repeat" and data.get("next"):
+        return f"round {data['next']} of {data['max']} at most"
+    return None
 
 
 def followed(plan: Plan) -> set[str]:

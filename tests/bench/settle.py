@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from bot.runtime.starting import keep_told
 from bot.runtime.tools import Tool, Tools
 from bot.wiring import Product
 from store import runs
+from store.dialect import Transaction
 from tests.runtime.world import START, settings
 
 
@@ -80,28 +81,38 @@ async def opened(folder: Path, tools: tuple[Tool, ...] = ()) -> Product:
     return one
 
 
-async def park(one: Product, count: int, script: str = PARKED) -> list[str]:
-    """Starts so many runs of one script, many to a commit."""
+async def starts(one: Product, script: str) -> Callable[[], Awaitable[str]]:
+    """What starts a run of a script that is checked once, and gives its id."""
     world = await one.desk.world()
     seen = await asyncio.to_thread(examine, script, one.catalog, directory.for_job(world, "bo@acme.de", {}, None))
     assert seen.plan is not None and not seen.problems, seen.rendered()
     plan = seen.plan
-    ids = [new_run_id(one.clock.now()) for _ in range(count)]
-
     told = await one.committer.write(
         lambda tx: keep_told(tx, seen.preflight, seen.notes, source=script, surface="markdown")
     )
 
-    def start(run_id: str) -> RunRow:
-        return RunRow(
-            id=run_id, job="j", owner="bo@acme.de", plan="", created=one.clock.now(), told=told,
-            ends=seen.preflight["latest_end"],
-        )  # fmt: skip
+    async def start() -> str:
+        run_id = new_run_id(one.clock.now())
 
+        def write(tx: Transaction) -> Outcome:
+            row = RunRow(
+                id=run_id, job="j", owner="bo@acme.de", plan="", created=one.clock.now(), told=told,
+                ends=seen.preflight["latest_end"],
+            )  # fmt: skip
+            return accept(tx, one.site, row, plan)
+
+        await one.committer.write(write)
+        return run_id
+
+    return start
+
+
+async def park(one: Product, count: int, script: str = PARKED) -> list[str]:
+    """Starts so many runs of one script, many to a commit."""
+    start = await starts(one, script)
+    ids: list[str] = []
     for at in range(0, count, 500):
-        await asyncio.gather(*(
-            one.committer.write(lambda tx, r=r: accept(tx, one.site, start(r), plan)) for r in ids[at : at + 500]
-        ))  # fmt: skip
+        ids += await asyncio.gather(*(start() for _ in range(min(500, count - at))))
     return ids
 
 

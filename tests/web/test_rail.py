@@ -54,3 +54,22 @@ def test_an_ask_that_was_missed_waits_no_more_while_its_branch_is_under_way() ->
 def test_a_file_in_a_form_is_told_by_its_name() -> None:
     paper = {"name": "plan.pdf", "type": "application/pdf", "size": 10, "path": "plan.pdf"}
     assert value_words({"paper": paper, "seats": 3}) == "paper plan.pdf, seats 3"
+
+
+def test_a_map_says_how_far_it_has_come_and_a_repeat_its_round() -> None:
+    drive = Drive(
+        [
+            {"op": "core.map", "over": ["a", "b", "c"], "body": [{**ASK, "id": "go", "question": "$item?"}]},
+            {
+                "op": "core.repeat",
+                "max": 3,
+                "until": "again == 'yes'",
+                "body": [{**ASK, "id": "again", "question": "?"}],
+            },
+        ]
+    )
+    drive.answer("1[1].1", "yes", by=ANA)
+    drive.answer("2[0].1", "no", by=ANA)
+    rail = Rail(plan=drive.plan, run=drive.run, rows=drive.rows.ops, world=drive.world, catalog=drive.ops)
+    said = {line.path: line.sub for line in rail.laid() if line.path}
+    assert (said["1"], said["2"]) == (["1 of 3"], ["round 2 of 3 at most"])

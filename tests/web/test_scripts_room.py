@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.web import test_room
-from tests.web.test_room import PHONE, WIDE, Room
+from tests.web.browser import BROWSER, PHONE, WIDE, Room
 from tests.web.test_scripts import BOOK
 
-pytestmark = test_room.pytestmark
-room = test_room.room
+pytestmark = BROWSER
 
 SOUND = """() => ({
   wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
