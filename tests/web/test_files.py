@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from bot.domain.ids import tap_token
 from tests.web.browser import BROWSER, Room
 from tests.web.conftest import ANA, BO, JONAS, Site
 
@@ -20,7 +21,7 @@ async def token_of(site: Site, run: str) -> str:
     from store import outbox
 
     row = await site.product.committer.read(lambda tx: outbox.find(tx, run_id=run, to=ANA)[0])
-    return row["token"]
+    return tap_token(site.product.site.secret, row["seq"])
 
 
 @pytest.mark.anyio
