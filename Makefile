@@ -3,7 +3,7 @@ SHELL := /bin/bash
 UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)
 RUN := $(UV) run --frozen
 
-.PHONY: run check test faults bench format setup browser
+.PHONY: run check test pictures faults bench format setup browser
 
 run: setup
 	@$(RUN) waiton serve --demo
@@ -29,6 +29,10 @@ browser:
 
 test: setup browser
 	WAITON_BROWSER=required $(RUN) pytest tests
+
+# The guide's pictures, made anew by the browser tests.
+pictures: setup browser
+	WAITON_BROWSER=required $(RUN) pytest -q --pictures --timeout=300 tests/web/test_pictures.py
 
 # Two hundred kills at random moments under load.
 faults: setup

@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, settings
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden documents with what comes out")
+    parser.addoption("--pictures", action="store_true", help="write the guide's pictures into docs/pictures")
 
 
 # The same examples at every run; `HYPOTHESIS_PROFILE=search` looks for new ones.

@@ -137,8 +137,10 @@ class Tools:
             )
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as fault:
             raise ToolFailed(f"{url} cannot be reached: {fault}") from None
-        except httpx2.HTTPError as fault:
-            raise ToolLost(f"{url} did not answer: {type(fault).__name__}") from None
+        except httpx2.TimeoutException:
+            raise ToolLost(f"{url} did not answer within {timeout_s:g} s") from None
+        except httpx2.HTTPError:
+            raise ToolLost(f"{url} did not answer; the connection was lost") from None
         if response.status_code >= 300:
             raise ToolFailed(f"{url} answered {response.status_code}: {response.text[:300].strip()}")
         if len(response.content) > LARGEST_ANSWER:

@@ -30,6 +30,7 @@ ARGS = [
     "--disable-component-update",
     "--disable-sync",
     "--no-first-run",
+    "--hide-scrollbars",
 ]
 WIDE, PHONE = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import secrets
 import subprocess
@@ -19,7 +20,7 @@ import uvicorn
 
 from bot.config import EXAMPLE, Settings, StreamSettings, load
 from bot.domain.catalog import StreamSpec
-from bot.runtime.clock import SetClock
+from bot.runtime.clock import Clock, SetClock
 from bot.server.app import app
 from bot.server.serve import _Server, bound
 from bot.wiring import Product
@@ -176,16 +177,25 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 async def room(tmp_path: Path, anyio_backend: str, chromium: str) -> AsyncIterator[Room]:
     """A product that is served on a port of its own, and a browser."""
+    async with served(tmp_path, chromium) as found:
+        yield found
+
+
+@contextlib.asynccontextmanager
+async def served(
+    folder: Path, chromium: str, *, clock: Clock | None = None, lossy: str = "lossy"
+) -> AsyncIterator[Room]:
+    """A room whose database is in this folder. `lossy`: what the tool is called that never answers."""
     from playwright.async_api import async_playwright
 
-    lossy = await asyncio.start_server(_hang_up, "127.0.0.1", 0)
-    port = lossy.sockets[0].getsockname()[1]
-    (tmp_path / "waiton.toml").write_text(
-        f'{EXAMPLE}\n[tools.lossy]\nhttp = "POST http://127.0.0.1:{port}/"\n', encoding="utf-8"
+    hole = await asyncio.start_server(_hang_up, "127.0.0.1", 0)
+    port = hole.sockets[0].getsockname()[1]
+    (folder / "waiton.toml").write_text(
+        f'{EXAMPLE}\n[tools.{lossy}]\nhttp = "POST http://127.0.0.1:{port}/"\n', encoding="utf-8"
     )
-    found: Settings = load({"WAITON_DATABASE_URL": f"sqlite:///{tmp_path}/waiton.db", "WAITON_PORT": "0"})
+    found: Settings = load({"WAITON_DATABASE_URL": f"sqlite:///{folder}/waiton.db", "WAITON_PORT": "0"})
     held = bound(found)
-    product = Product(replace(found, port=held.getsockname()[1]))
+    product = Product(replace(found, port=held.getsockname()[1]), clock=clock)
     await product.start()
     web = app(product)
     server = _Server(
@@ -200,7 +210,7 @@ async def room(tmp_path: Path, anyio_backend: str, chromium: str) -> AsyncIterat
     server.should_exit = True
     await serving
     await product.stop()
-    lossy.close()
+    hole.close()
 
 
 async def _hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -69,6 +69,12 @@ async def test_a_walk_ends_when_its_time_is_over(site: Site):
     assert found["cut"] and 0 < len(found["outcomes"]) < 64
 
 
+BELOW_THE_BAR = """() => {
+  const bar = document.querySelector('.bar').getBoundingClientRect();
+  return Boolean(document.elementFromPoint(bar.left + 60, bar.bottom + 6)?.closest('#rehearsal'));
+}"""
+
+
 class TestInABrowser:
     pytestmark = BROWSER
 
@@ -79,6 +85,7 @@ class TestInABrowser:
         await bo.locator("#rehearse:not([disabled])").click()
         await bo.locator(".endings > li").nth(4).wait_for()
         assert await bo.locator(".endings > li").count() == 5
+        assert await bo.evaluate(BELOW_THE_BAR) is False, "the ways show again below the bar that covers them"
         assert await bo.input_value("#script") == SCRIPT
         await bo.locator("#script").press("End")
         await bo.locator("#script").press("x")

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.web.browser import BROWSER, PHONE, WIDE, Room
+from tests.web.browser import BROWSER, PHONE, WIDE, Room, sound
 from tests.web.test_scripts import BOOK
 
 pytestmark = BROWSER
-
-SOUND = """() => ({
-  wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
-  unnamed: [...document.querySelectorAll('button, a, summary, input:not([type=hidden]), select, textarea')]
-    .filter((el) => !(el.getAttribute('aria-label') || el.textContent || (el.labels && el.labels.length) || '').toString().trim()).map((el) => el.outerHTML),
-  twice: [...document.querySelectorAll('[id]')].map((el) => el.id).filter((id, at, all) => all.indexOf(id) !== at),
-})"""
 
 
 async def shelf(room: Room) -> None:
@@ -34,11 +27,11 @@ async def test_the_pages_of_saved_scripts_are_sound(room: Room, size: str, schem
     for path in ("/scripts", "/scripts?q=none", "/scripts/book-a-class?changes=2", "/inbox"):
         await page.goto(room.url + path)
         await page.locator("body[data-connected='1']").wait_for()
-        assert await page.evaluate(SOUND) == {"wide": 0, "unnamed": [], "twice": []}, path
+        await sound(page, path)
     await page.goto(f"{room.url}/scripts/book-a-class")
     await page.get_by_role("button", name="Start", exact=True).click()
     await page.locator("#in-who-said.fault").wait_for()
-    assert await page.evaluate(SOUND) == {"wide": 0, "unnamed": [], "twice": []}, "with what is wrong"
+    await sound(page, "with what is wrong")
     assert room.faults == []
 
 
