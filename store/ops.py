@@ -119,7 +119,8 @@ _PUT_REGION = Statement(
 )
 
 _EXPECTING = Statement(
-    sa.select(wait.c.path).where(wait.c.ws == b("ws"), wait.c.run == b("run"), wait.c.stream == b("stream"))
+    # By the run alone: SQLite, which has no statistics, would look up the stream, and read all who wait for it.
+    sa.select(wait.c.path, wait.c.stream).where(wait.c.ws == b("ws"), wait.c.run == b("run"))
 )
 _TAKER = Statement(
     sa.select(taken.c.path).where(taken.c.ws == b("ws"), taken.c.run == b("run"), taken.c.event == b("event"))
@@ -132,8 +133,12 @@ _EVENTS = Statement(
 )
 _HISTORY = Statement(
     sa.select(op.c.op, op.c.ident, op.c.path, op.c.state, op.c.value, op.c.by, op.c.ended)
-    .join(run, sa.and_(run.c.ws == op.c.ws, run.c.seq == op.c.run))
-    .where(run.c.ws == b("ws"), run.c.job == b("job"), op.c.ended.is_not(None), op.c.open == 0)
+    .where(
+        op.c.ws == b("ws"),
+        op.c.run.in_(sa.select(run.c.seq).where(run.c.ws == b("ws"), run.c.job == b("job"))),
+        op.c.ended.is_not(None),
+        op.c.open == 0,
+    )
     .order_by(op.c.ended.desc())
     .limit(sa.literal_column("1000"))
 )
@@ -192,7 +197,7 @@ class StoredRows:
         return [got[0] for got in _OPEN_REGIONS.all(self.tx, self._mine)]
 
     def expecting(self, stream: str) -> list[str]:
-        return [got[0] for got in _EXPECTING.all(self.tx, {**self._mine, "stream": stream})]
+        return [got[0] for got in _EXPECTING.all(self.tx, self._mine) if got[1] == stream]
 
     def events(self, streams: Sequence[str], key: str | None, since: datetime, until: datetime) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []

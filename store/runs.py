@@ -65,9 +65,7 @@ _PLAN = Statement(
 _ADD_PLAN = Statement(lambda insert: insert(plan).values({c.name: b(c.name) for c in plan.c}).on_conflict_do_nothing())
 _ADD_MORE = Statement(lambda insert: insert(more).values({c.name: b(c.name) for c in more.c}).on_conflict_do_nothing())
 _DROP_MORE = Statement(sa.delete(more).where(more.c.ws == b("ws"), more.c.run == b("run")))
-_MORE = Statement(
-    sa.select(run.c.id).join(more, sa.and_(more.c.ws == run.c.ws, more.c.run == run.c.seq)).where(more.c.ws == b("ws"))
-)
+_MORE = Statement(sa.select(run.c.id).where(run.c.seq.in_(sa.select(more.c.run).where(more.c.ws == b("ws")))))
 
 
 def _row(tx: Transaction, got: tuple[Any, ...]) -> RunRow:

@@ -413,7 +413,7 @@ start = _table(
     _text("names"),
     _text("why"),
     _at("at", null=False),
-    Index("ix_start_run", "ws", "run"),
+    Index("ix_start_run", "run"),
     Index("ix_start_at", "ws", "script", "at"),
     key=("script", "event"),
 )

@@ -78,7 +78,10 @@ _WAITING = Statement(
     .order_by(start.c.at, start.c.event)
     .limit(1)
 )
-_BY_RUN = Statement(sa.select(*_COLUMNS).where(start.c.ws == b("ws"), start.c.run == b("run")))
+_BY_RUN = Statement(
+    # By the run alone, whose id is nobody else's: SQLite would take the key, and read every start of the workspace.
+    sa.select(*_COLUMNS).where(start.c.run == b("run"))
+)
 _KNOWN = Statement(
     sa.select(start.c.state).where(start.c.ws == b("ws"), start.c.script == b("script"), start.c.event == b("event"))
 )

@@ -244,9 +244,9 @@ def answered(turn: Turn, row: OpRow, fact: Answered) -> None:
     earlier = next((a for a in row.data["answers"] if a["by"] == voter), None)
     if earlier is not None:
         if _same(row, earlier["answer"], fact.value):
-            turn.reply(who, f"Your answer `{text(earlier['answer'])}` is in.", accepted=True)
+            turn.reply(who, f"Your answer `{words.answer(earlier['answer'])}` is in.", accepted=True)
             return
-        turn.reply(who, f"You answered `{text(earlier['answer'])}` already. Nothing changed.", status=409)
+        turn.reply(who, f"You answered `{words.answer(earlier['answer'])}` already. Nothing changed.", status=409)
         return
     try:
         value = answer_value(turn, row, fact)
@@ -256,7 +256,7 @@ def answered(turn: Turn, row: OpRow, fact: Answered) -> None:
     if (missing := _reason_missing(row, value, fact.reason)) is not None:
         turn.reply(who, f"{missing} Nothing changed.", status=422)
         return
-    turn.reply(who, f"Your answer `{text(value)}` is in.", accepted=True)
+    turn.reply(who, f"Your answer `{words.answer(value)}` is in.", accepted=True)
     count(turn, row, voter, value, fact.reason)
 
 
@@ -305,7 +305,7 @@ def _settle(turn: Turn, row: OpRow, value: Any, *, by: str | None) -> None:
     if row.data.get("reason_given"):
         row.data["reason"] = row.data["reason_given"]
     who = words.called(by, turn.world) if by else "the quorum"
-    turn.settle_cards(row.path, f"{who} answered `{text(value)}`")
+    turn.settle_cards(row.path, f"{who} answered `{words.answer(value)}`")
     waits.disarm(turn, row)
     row.by = by
     order.finish(turn, row, value, by=by)
@@ -381,7 +381,7 @@ def _too_late(turn: Turn, row: OpRow, fact: Answered, who: str) -> None:
     last = row.data.get("answers", [])
     repeat = next((a for a in last if who and a["by"].casefold() == who.casefold()), None)
     if row.state == "done" and repeat is not None and _same(row, repeat["answer"], fact.value):
-        turn.reply(who, f"Your answer `{text(repeat['answer'])}` is in.", accepted=True)
+        turn.reply(who, f"Your answer `{words.answer(repeat['answer'])}` is in.", accepted=True)
         return
     turn.reply(who, f"{what_stands(turn, row, who)} Nothing changed.")
 
@@ -399,10 +399,10 @@ def what_stands(turn: Turn, row: OpRow, reader: str | None = None) -> str:
     match row.state:
         case "done" if row.by:
             giver = "You" if reader and reader.casefold() == row.by.casefold() else words.called(row.by, turn.world)
-            return f"{giver} answered `{text(row.value)}` at {at}."
+            return f"{giver} answered `{words.answer(row.value)}` at {at}."
         case "done":
             givers = [words.called(str(a["by"]), turn.world) for a in row.data.get("answers", [])]
-            what = "" if isinstance(row.value, list) else f" for `{text(row.value)}`"
+            what = "" if isinstance(row.value, list) else f" for `{words.answer(row.value)}`"
             return f"{', '.join(givers) or 'They'} settled it{what} at {at}."
         case "cancelled":
             return f"This question was withdrawn at {at}."
@@ -445,7 +445,8 @@ def _keep_late(turn: Turn, row: OpRow, fact: Answered, who: str) -> None:
     turn.notice(
         row,
         f"{words.called(who, turn.world)} answered {_quoted(row)} {words.span(late)} late: "
-        f"`{text(entry['answer'])}`. It changed nothing; you may accept it while the miss branch has done nothing.",
+        f"`{words.answer(entry['answer'])}`. It changed nothing; you may accept it while the miss branch has done "
+        "nothing.",
         f"late/{len(row.data['late'])}",
     )
 

@@ -47,5 +47,20 @@ def ticked(words: Iterable[object]) -> str:
     return either([f"`{text(word)}`" for word in words])
 
 
+def answer(value: object) -> str:
+    """What somebody answered, in a line: of a form its fields, `day 2026-01-12, people 4`."""
+    if isinstance(value, dict) and value:
+        return ", ".join(f"{key} {_field(one)}" for key, one in value.items())
+    return text(value)
+
+
+def _field(value: object) -> str:
+    if isinstance(value, dict) and {"name", "size", "path"} <= value.keys():  # a file
+        return text(value["name"])
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "nothing" if value is None else text(value)
+
+
 def span(length: timedelta) -> str:
     return durations.spell(length) if length >= timedelta(seconds=1) else "a moment"

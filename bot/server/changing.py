@@ -157,7 +157,10 @@ async def change_of(
     desk: Desk, reader: Reader, run_id: str, form: Mapping[str, str]
 ) -> tuple[dict[str, Any] | str, int | None]:
     """The edit that a form asks for, or what is missing in it; and the revision that it was made from."""
-    rev = int(form["rev"]) if form.get("rev", "").isdigit() else None
+    seen = form.get("rev", "")
+    if seen and not (seen.isascii() and seen.isdigit()):
+        return "This page does not say what it has seen; load it again.", None
+    rev = int(seen) if seen else None
     if form.get("run"):
         return {"run": form["run"]}, None
     op, do, value = form.get("op", ""), form.get("do", ""), form.get("value", "").strip()

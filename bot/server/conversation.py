@@ -409,7 +409,10 @@ class _Run:
             return item
         given = _given(op, self.email) if row["kind"] == "card" else None
         if given is not None:
-            item.state, item.outcome = "settled", f"You answered `{text(given['answer'])}`; others are still asked"
+            item.state, item.outcome = (
+                "settled",
+                f"You answered `{words.answer(given['answer'])}`; others are still asked",
+            )
             item.ended, item.reason = datetime.fromisoformat(given["at"]), given.get("reason")
             return item
         item.state = "mine"
@@ -460,7 +463,7 @@ class _Run:
     def _late(self, item: Item, op: OpRow) -> None:
         """Answers that came too late, and whether the reader may let the last one count."""
         for given in op.data.get("late") or []:
-            who, answer = words.called(given["by"], self.world), phrases.short(text(given["answer"]), 60)
+            who, answer = words.called(given["by"], self.world), phrases.short(words.answer(given["answer"]), 60)
             item.late.append(f"{who} answered `{answer}` {words.span(timedelta(seconds=given['late_s']))} late")
         plan_op, spec = self._plan_op(op), self.catalog.get(op.op)
         item.acceptable = bool(

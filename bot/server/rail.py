@@ -222,7 +222,9 @@ class Rail:
         line.menu = [(kind.key, kind.label) for kind in edits.menu(spec, op, row) if kind.key != "insert" or standing]
         if any(key == "accept" for key, _ in line.menu) and row is not None:
             given = row.data["late"][-1]
-            line.late = f"{words.called(given['by'], self.world)} answered `{phrases.short(text(given['answer']), 40)}`"
+            line.late = (
+                f"{words.called(given['by'], self.world)} answered `{phrases.short(words.answer(given['answer']), 40)}`"
+            )
 
     def _gate_words(self, op: Op, line: Line) -> None:
         who = approver(self.catalog, self.world, op)
@@ -247,7 +249,9 @@ class Rail:
         elif row.state == "running":
             line.sub.append(f"attempt {row.attempt}" if row.attempt > 1 else "at work")
         for given in row.data.get("answers") or []:
-            line.sub.append(f"{words.called(given['by'], self.world)}: `{phrases.short(text(given['answer']), 40)}`")
+            line.sub.append(
+                f"{words.called(given['by'], self.world)}: `{phrases.short(words.answer(given['answer']), 40)}`"
+            )
         passed = row.data.get("passed")
         if passed:
             line.sub.append(

@@ -73,7 +73,7 @@ def _answers(row: OpRow, world: World) -> Iterable[tuple[str, datetime, str]]:
 
 
 def _given(given: dict[str, Any], world: World) -> str:
-    return f"{words.called(str(given['by']), world)} answered `{phrases.short(text(given['answer']), 80)}`"
+    return f"{words.called(str(given['by']), world)} answered `{phrases.short(words.answer(given['answer']), 80)}`"
 
 
 def approvals(entries: Iterable[dict[str, Any]], rows: dict[str, OpRow], world: World) -> list[Approved]:

@@ -234,3 +234,24 @@ class TestInABrowser:
         await jonas.locator(".card.mine").wait_for()
         await ana.locator(".card.settled", has_text="handed over to Jonas").wait_for()
         assert room.faults == []
+
+
+@pytest.mark.anyio
+async def test_a_page_that_does_not_say_what_it_saw_changes_nothing(site: Site):
+    run = await site.run(ASK)
+    bo = await site.session(BO)
+    for odd in ("abc", "-1", "1.5", "²"):
+        got = await bo.post(
+            f"/runs/{run}/edit", headers={"accept": "application/json"}, op="1", do="to", value=JONAS, rev=odd
+        )
+        assert got.status_code == 422 and "load it again" in got.json()["text"]
+    assert (await site.desk.show(run))["line"].startswith("waiting on Ana")
+
+
+@pytest.mark.anyio
+async def test_what_a_form_was_answered_reads_as_its_fields(site: Site):
+    run = await site.run("- trip = ask @ana fields: [{name: day, type: date}, {name: lunch, type: bool}]\n  > When?\n")
+    said = await site.desk.answer(run, "trip", {"day": "2026-03-09", "lunch": True}, by=ANA)
+    assert said.text == "Your answer `day 2026-03-09, lunch yes` is in."
+    seen = (await (await site.session(ANA)).get("/jobs/pilot")).text
+    assert "Ana answered <code>day 2026-03-09, lunch yes</code>" in seen

@@ -342,7 +342,7 @@ def upgrade() -> None:
     with op.batch_alter_table('start', schema=None) as batch_op:
         batch_op.create_index('ix_start_at', ['ws', 'script', 'at'], unique=False)
         batch_op.create_index('ix_start_open', ['ws', 'script', 'key', 'at'], unique=False, sqlite_where=sa.text("state in ('live','queued')"), postgresql_where=sa.text("state in ('live','queued')"))
-        batch_op.create_index('ix_start_run', ['ws', 'run'], unique=False)
+        batch_op.create_index('ix_start_run', ['run'], unique=False)
 
     op.create_table('taken',
     sa.Column('ws', sa.Integer(), nullable=False),
