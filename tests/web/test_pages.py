@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from bot.domain.ids import tap_token
+from tests.runtime import world
 from tests.web.browser import BROWSER, PHONE, WIDE, Room, sound
 
 pytestmark = BROWSER
@@ -43,19 +44,12 @@ async def cards(room: Room) -> dict[str, str]:
 
 
 async def until(room: Room, run: str, holds: Any) -> None:
-    """Looks, each time that something has moved, until this holds of a run."""
-    changes = room.product.listeners.changes()
-    waiting = changes.__anext__()
-    if not holds(await room.product.desk.show(run)):
-        async for _ in _first(waiting, changes):
-            if holds(await room.product.desk.show(run)):
-                break
+    """Looks until this holds of a run."""
 
+    async def so() -> bool:
+        return bool(holds(await room.product.desk.show(run)))
 
-async def _first(waiting: Any, changes: Any) -> Any:
-    yield await waiting
-    async for one in changes:
-        yield one
+    await world.until(so)
 
 
 @SIZES
