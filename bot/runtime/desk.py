@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -439,10 +439,13 @@ class Listeners:
             else:
                 queue.put_nowait((job, run))
 
-    async def changes(self) -> AsyncIterator[tuple[str, str]]:
-        """(job, run) of whatever moves, until the reader goes."""
+    def changes(self) -> AsyncGenerator[tuple[str, str]]:
+        """(job, run) of whatever moves from this call on, until the reader goes."""
         queue: asyncio.Queue[tuple[str, str]] = asyncio.Queue(500)
         self._queues.add(queue)
+        return self._of(queue)
+
+    async def _of(self, queue: asyncio.Queue[tuple[str, str]]) -> AsyncGenerator[tuple[str, str]]:
         try:
             while queue in self._queues:
                 yield await queue.get()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 from sse_starlette import EventSourceResponse
@@ -16,7 +16,6 @@ from starlette.responses import Response
 
 from bot.domain.record import RunRow
 from bot.domain.values import plain
-from bot.runtime.desk import Desk
 from bot.server import rights
 from bot.server.auth import Reader
 from bot.server.room import desk_of
@@ -34,8 +33,10 @@ async def room(request: Request, reader: Reader) -> Response:
 
 async def _jobs(request: Request, reader: Reader) -> AsyncIterator[dict[str, str | int]]:
     desk = desk_of(request)
+    changes = desk.listeners.changes()
+    # The page looks again at the hello: what moved between its making and here it has not seen.
     yield {"event": "hello", "data": "{}", "retry": 1000}
-    async for job, run in ended_with(request, desk):
+    async for job, run in ended_with(request, changes):
         visible = await desk.committer.read(rights.reads_job, job, reader.email)
         if not visible and run:
             visible = await desk.committer.read(rights.asked_in, run, reader.email)
@@ -43,10 +44,9 @@ async def _jobs(request: Request, reader: Reader) -> AsyncIterator[dict[str, str
             yield {"event": "job", "data": json.dumps({"job": job, "run": run})}
 
 
-async def ended_with(request: Request, desk: Desk) -> AsyncIterator[tuple[str, str]]:
+async def ended_with(request: Request, changes: AsyncGenerator[tuple[str, str]]) -> AsyncIterator[tuple[str, str]]:
     """What moves, until the process is about to close: an open page must not hold it up."""
     closing: asyncio.Event = request.app.state.closing
-    changes = desk.listeners.changes()
     stop = asyncio.create_task(closing.wait())
     following: asyncio.Future[tuple[str, str]] | None = None
     try:
@@ -80,7 +80,7 @@ async def _history(request: Request, run_id: str, after: int) -> AsyncIterator[d
         run = runs.get(tx, run_id)
         return history.of_run(tx, run_id), run is None or run.ended is not None
 
-    changes = ended_with(request, desk)
+    changes = ended_with(request, desk.listeners.changes())
     following = asyncio.ensure_future(anext(changes))
     try:
         await asyncio.sleep(0)  # listening before the rows are read: nothing falls between

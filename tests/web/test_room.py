@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 from tests.web.browser import BROWSER, Room
 
 pytestmark = BROWSER
@@ -249,3 +252,18 @@ async def test_what_a_script_is_started_with_is_filled_in_beside_it(room: Room):
     await bo.locator("#run:not([disabled])").click()
     await bo.locator(".pill.good").wait_for()
     assert await bo.locator(".result").inner_text() == "Ana 2"
+
+
+async def test_what_moves_between_a_pages_making_and_its_connection_is_seen(room: Room):
+    where, gate = await room.job("pilot", "Pilot"), asyncio.Event()
+
+    async def late(route: Any) -> None:
+        await gate.wait()
+        await route.continue_()
+
+    ana = await room.person("ana")
+    await ana.route("**/live", late)
+    await ana.goto(where)
+    await room.run("- go = ask @ana yes no\n  > Now?\n")
+    gate.set()
+    await ana.locator(".card.mine").wait_for()
