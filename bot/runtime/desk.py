@@ -431,8 +431,10 @@ class Listeners:
 
     def __init__(self) -> None:
         self._queues: set[asyncio.Queue[tuple[str, str]]] = set()
+        self.moved = 0
 
     def tell(self, job: str, run: str) -> None:
+        self.moved += 1
         for queue in list(self._queues):
             if queue.full():
                 self._queues.discard(queue)

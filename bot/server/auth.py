@@ -28,6 +28,8 @@ class Reader:
     name: str
     csrf: str
     world: World
+    moved: int = 0
+    """How much had moved when they asked: what has since, their page has not seen."""
 
 
 async def reader_of(request: HTTPConnection) -> Reader | None:
@@ -36,12 +38,13 @@ async def reader_of(request: HTTPConnection) -> Reader | None:
     if not cookie:
         return None
     desk: Desk = request.app.state.product.desk
+    moved = desk.listeners.moved
     found = await desk.session(cookie)
     if found is None:
         return None
     world = await desk.world()
     person = world.person(found[0])
-    return Reader(email=person.email, name=person.name, csrf=found[1], world=world) if person else None
+    return Reader(email=person.email, name=person.name, csrf=found[1], world=world, moved=moved) if person else None
 
 
 async def bearer_of(request: Request) -> str | None:

@@ -34,8 +34,11 @@ async def room(request: Request, reader: Reader) -> Response:
 async def _jobs(request: Request, reader: Reader) -> AsyncIterator[dict[str, str | int]]:
     desk = desk_of(request)
     changes = desk.listeners.changes()
-    # The page looks again at the hello: what moved between its making and here it has not seen.
+    since = request.query_params.get("since", "")
     yield {"event": "hello", "data": "{}", "retry": 1000}
+    if since.isascii() and since.isdigit() and desk.listeners.moved > int(since):
+        # What moved between the page's making and here it has not seen.
+        yield {"event": "job", "data": "{}"}
     async for job, run in ended_with(request, changes):
         visible = await desk.committer.read(rights.reads_job, job, reader.email)
         if not visible and run:

@@ -262,7 +262,7 @@ async def test_what_moves_between_a_pages_making_and_its_connection_is_seen(room
         await route.continue_()
 
     ana = await room.person("ana")
-    await ana.route("**/live", late)
+    await ana.route("**/live*", late)
     await ana.goto(where)
     await room.run("- go = ask @ana yes no\n  > Now?\n")
     gate.set()

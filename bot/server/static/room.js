@@ -99,7 +99,7 @@ if (document.body.dataset.live) {
   const moved = () => { clearTimeout(soon); soon = setTimeout(refresh, 60); };
   const connect = () => {
     const stream = new EventSource(document.body.dataset.live);
-    stream.addEventListener("hello", () => { refresh(); lost = false; if ($("line")) $("line").hidden = true; document.body.dataset.connected = "1"; });
+    stream.addEventListener("hello", () => { if (lost) refresh(); lost = false; if ($("line")) $("line").hidden = true; document.body.dataset.connected = "1"; });
     stream.addEventListener("job", moved);
     stream.onerror = () => {
       lost = true;
