@@ -11,7 +11,7 @@ from typing import Any
 from bot.domain.catalog import Catalog, OpSpec, World
 from bot.domain.plan import Op, Plan, Trigger
 from bot.language import types
-from bot.language.problems import Fix, Problem
+from bot.language.problems import Fix, Note, Problem
 from bot.language.refs import has_refs
 from bot.language.scope import Scopes, Use
 from bot.language.source import Source
@@ -338,6 +338,21 @@ def problem(
         also=also,
         fix=Fix(start=from_, end=to, text=fix) if fix is not None and to > from_ else None,
     )
+
+
+def note(span: Span, code: str, message: str) -> Note:
+    """A note at a span."""
+    return Note(start=span[0], end=max(span[1], span[0] + 1), code=code, message=message)
+
+
+def follows(c: Checking, op: Op, after: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """The waits of the same region that must have ended before `op` starts. `after`: for each op above, those that it
+    follows, and itself where it is one."""
+    found: frozenset[str] = frozenset()
+    for need in c.scopes.needs(op.place):
+        for binder in need.binders[:1]:
+            found |= after.get(binder, frozenset())
+    return found
 
 
 @dataclass(frozen=True, slots=True)

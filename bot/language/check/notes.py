@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from bot.domain.plan import Op
 from bot.language import addressees, cel, durations
 from bot.language.check import reading
-from bot.language.check.context import Checking, Span, literal_texts, streams_of
+from bot.language.check.context import Checking, follows, literal_texts, note, streams_of
 from bot.language.check.preflight import writes
 from bot.language.check.triggers import said
 from bot.language.problems import Note, nearest
@@ -44,11 +44,7 @@ def _ungiven(c: Checking) -> Iterator[Note]:
         lacking = [trigger for trigger in c.plan.on if trigger.as_ != given.name]
         if lacking and not given.has_default:
             what = f"nothing gives `{given.name}`, which has no default, where {said(lacking[0])} starts it: people can"
-            yield _note(c.literal(given.name), "input-ungiven", what)
-
-
-def _note(span: Span, code: str, message: str) -> Note:
-    return Note(start=span[0], end=max(span[1], span[0] + 1), code=code, message=message)
+            yield note(c.literal(given.name), "input-ungiven", what)
 
 
 def _asks_person(op: Op, c: Checking) -> bool:
@@ -62,21 +58,21 @@ def _overtaking(c: Checking) -> Iterator[Note]:
         open_asks: Counter[str] = Counter()
         after: dict[str, frozenset[str]] = {}
         for op in scope.region.ops:
-            follows = _follows(c, op, after)
+            awaits = follows(c, op, after)
             if _asks_person(op, c):
-                after[op.place] = follows | {op.place}
+                after[op.place] = awaits | {op.place}
                 who = asked[op.place] = _who(c, op)
                 open_asks[who] += 1
                 continue
-            after[op.place] = follows
+            after[op.place] = awaits
             starts = list(_effects(c, op)) if asked else []
             if not starts:
                 continue
-            awaited = Counter(asked[place] for place in follows)
+            awaited = Counter(asked[place] for place in awaits)
             free = [who for who, count in open_asks.items() if count > awaited[who]]
             for effect in starts if free else ():
                 said = f"starts without waiting for {_and(free)}: {c.scopes.ops[effect].id or c.scopes.ops[effect].op}"
-                yield _note(c.name(effect), "starts-without-waiting", said)
+                yield note(c.name(effect), "starts-without-waiting", said)
 
 
 MANY = 10
@@ -90,14 +86,14 @@ def _many(c: Checking) -> Iterator[Note]:
         reached: dict[frozenset[str], set[str]] = {}
         told: set[frozenset[str]] = set()
         for op in scope.region.ops:
-            follows = _follows(c, op, after)
-            after[op.place] = follows | {op.place} if _asks_person(op, c) else follows
-            people = reached.setdefault(follows, set())
+            awaits = follows(c, op, after)
+            after[op.place] = awaits | {op.place} if _asks_person(op, c) else awaits
+            people = reached.setdefault(awaits, set())
             people |= _people(c, op)
-            if len(people) > MANY and follows not in told:
-                told.add(follows)
+            if len(people) > MANY and awaits not in told:
+                told.add(awaits)
                 said = f"{len(people)} people get something at once"
-                yield _note(c.name(op.place), "many-at-once", f"{said}: {c.scopes.ops[op.place].id or op.op}")
+                yield note(c.name(op.place), "many-at-once", f"{said}: {c.scopes.ops[op.place].id or op.op}")
 
 
 def _people(c: Checking, op: Op) -> set[str]:
@@ -116,15 +112,6 @@ def _people(c: Checking, op: Op) -> set[str]:
         size = min(len(over), most) if isinstance(most, int) else len(over)
         asks = any(inner.op in ("ask", "say") and has_refs(inner.to) for _, r in op.inner() for inner in r.ops)
         found |= {f"{op.place}[{n}]" for n in range(size)} if asks else set()
-    return found
-
-
-def _follows(c: Checking, op: Op, after: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """The asks of the same region that must have ended before `op` starts."""
-    found: frozenset[str] = frozenset()
-    for need in c.scopes.needs(op.place):
-        for binder in need.binders[:1]:
-            found |= after.get(binder, frozenset())
     return found
 
 
@@ -189,7 +176,7 @@ def _early_windows(c: Checking) -> Iterator[Note]:
             if above.id and c.markdown(place)
             else (f'; `after: "{above.id}"` starts it then' if above.id else "")
         )
-        yield _note(
+        yield note(
             c.name(place),
             "window-before-answer",
             f"the window starts at once, before {_who(c, above)} answers `{called}`{follow}",
@@ -209,7 +196,7 @@ def _unused(c: Checking) -> Iterator[Note]:
         if op.id is None or op.id in used or not spec.binds or place in lasts:
             continue
         if _only_computes(op, spec.read_only, spec.tool, spec.agent):
-            yield _note(c.ident(place), "name-never-used", f"`{op.id}` is bound and never used")
+            yield note(c.ident(place), "name-never-used", f"`{op.id}` is bound and never used")
 
 
 def _only_computes(op: Op, read_only: bool, tool: bool, agent: bool) -> bool:
@@ -237,7 +224,7 @@ def _unhandled(c: Checking) -> Iterator[Note]:
         values = [_bound(choice) for choice in choices]
         left = [v for v in values if isinstance(v, str) and v not in asked]
         if asked and not otherwise and left:
-            yield _note(
+            yield note(
                 c.ident(place),
                 "choice-unhandled",
                 f"nothing below asks for {_and([f'`{v}`' for v in left])} of `{op.id}`",
@@ -257,11 +244,11 @@ def _odd_choices(c: Checking) -> Iterator[Note]:
             span = c.span(place, "choices", at)
             if op.op == "ask" and addressees.looks_like(choice):
                 said = f"`{choice}` is a choice here: only the first word is whom it asks"
-                yield _note(span, "choice-addressee", f"{said}; several are `to: [{_to(op)}{choice}]`")
+                yield note(span, "choice-addressee", f"{said}; several are `to: [{_to(op)}{choice}]`")
             following = bare[at + 1] if at + 1 < len(bare) else None
             if following is not None and (keyword := _keyword(c, op, choice, following)) is not None:
                 what = f"is {_GIVES[keyword]}"
-                yield _note(
+                yield note(
                     (span[0], c.span(place, "choices", at + 1)[1]),
                     "choice-keyword",
                     f"`{choice}` and `{following}` are choices here; `{keyword} {following}` {what}",
@@ -356,10 +343,10 @@ def _streams(c: Checking) -> Iterator[Note]:
             if stream is None or stream.chat:
                 continue
             if stream.last is None and c.world.channels is not None:
-                yield _note(span, "stream-silent", f"`{text}` has never sent anything")
+                yield note(span, "stream-silent", f"`{text}` has never sent anything")
             free = op.from_ is None and op.params.get("where") is None
             if free and stream.scope == "workspace" and not (c.world.customer or {}).get("id"):
-                yield _note(
+                yield note(
                     span,
                     "anyone-settles",
                     f"any event on `{text}` by anyone settles this: `from` or `where` would narrow it",
@@ -379,7 +366,7 @@ def _holidays(c: Checking) -> Iterator[Note]:
                 continue
             if durations.is_holiday(due, c.world.workspace):
                 day = due.astimezone(durations.zone(c.world.workspace)).date().isoformat()
-                yield _note(c.span(place, field), "window-on-holiday", f"`{text}` ends on {day}, a holiday")
+                yield note(c.span(place, field), "window-on-holiday", f"`{text}` ends on {day}, a holiday")
 
 
 def _past(c: Checking) -> Iterator[Note]:
@@ -393,7 +380,7 @@ def _past(c: Checking) -> Iterator[Note]:
         except ValueError:
             continue
         if due <= c.now:
-            yield _note(c.span(place, "at"), "clock-past", f"`{at}` is past, so this is done at once")
+            yield note(c.span(place, "at"), "clock-past", f"`{at}` is past, so this is done at once")
 
 
 def _reach(c: Checking) -> Iterator[Note]:
@@ -414,6 +401,6 @@ def _reach(c: Checking) -> Iterator[Note]:
                 person = c.world.person(email)
                 # The room reaches everyone of the workspace.
                 if person is not None and not c.world.channels & {"web", *person.identities}:
-                    yield _note(
+                    yield note(
                         span, "addressee-unreachable", f"{person.name} has no identity on a channel that is on here"
                     )

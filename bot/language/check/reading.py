@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from bot.domain.plan import Op
-from bot.language.check.context import Checking, Span, streams_of
+from bot.language.check.context import Checking, follows, note, streams_of
 from bot.language.problems import Note
 from bot.language.types import is_list, is_record
 
@@ -19,22 +19,19 @@ EXPRESSIONS = frozenset({"be", "cond", "where", "until", "jq"})
 def beside_a_wait(c: Checking) -> Iterator[Note]:
     """Steps written right below an `expect` that do not wait for it: they start at once."""
     for scope in c.scopes.scopes.values():
-        followed: dict[str, frozenset[str]] = {}
+        after: dict[str, frozenset[str]] = {}
         wait: Op | None = None
         for op in scope.region.ops:
-            above: set[str] = set()
-            for need in c.scopes.needs(op.place):
-                for binder in need.binders[:1]:
-                    above |= {binder} | followed.get(binder, frozenset())
-            followed[op.place] = frozenset(above)
-            spec = c.catalog.get(op.op)
-            if wait is not None and wait.place not in above and (op.op in ("say", "ask", "run") or _acts(spec)):
+            awaits = follows(c, op, after)
+            after[op.place] = awaits | {op.place} if op.op == "expect" else awaits
+            if wait is not None and wait.place not in awaits and _acts(c, op):
                 yield _beside(c, op, wait)
             wait = op if op.op == "expect" else None
 
 
-def _acts(spec: object) -> bool:
-    return bool(spec is not None and (getattr(spec, "channel", None) or getattr(spec, "tool", False)))
+def _acts(c: Checking, op: Op) -> bool:
+    spec = c.catalog.get(op.op)
+    return op.op in ("say", "ask", "run") or (spec is not None and (spec.tool or spec.channel is not None))
 
 
 def _beside(c: Checking, op: Op, wait: Op) -> Note:
@@ -44,7 +41,7 @@ def _beside(c: Checking, op: Op, wait: Op) -> Note:
     written = f"`after {name}`" if c.markdown(op.place) else f'`after: "{name}"`'
     how = written if wait.id else f"a name for the `expect`, such as `{name}`, and {written}"
     said = f"starts without waiting for {what} above: {op.id or op.op}; {how} makes it wait"
-    return _note(c.name(op.place), "starts-beside-the-wait", said)
+    return note(c.name(op.place), "starts-beside-the-wait", said)
 
 
 def unfilled(c: Checking) -> Iterator[Note]:
@@ -62,7 +59,7 @@ def unfilled(c: Checking) -> Iterator[Note]:
                     continue
                 for found in _BRACES.finditer(text):
                     if found[1] in seen:
-                        yield _note(
+                        yield note(
                             c.span(place, *path),
                             "brace-not-filled",
                             f"`{found[0]}` goes out as it stands; in a JSON value it is written "
@@ -75,7 +72,7 @@ def _reckoned(c: Checking, place: str, field: str, text: str, seen: set[str]) ->
     for found in _EXPRESSION.finditer(text):
         doubled = c.source is not None and f"{{{found[0]}" in c.source.text
         if not doubled and seen & set(_WORDS.findall(found[1])):
-            yield _note(
+            yield note(
                 c.span(place, field),
                 "brace-not-filled",
                 f"`{found[0]}` goes out as it stands: braces hold a name or a path; `let` gives a name to what it says",
@@ -91,7 +88,3 @@ def _texts(value: object, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[s
     elif is_record(value):
         for key, one in value.items():
             yield from _texts(one, (*path, key))
-
-
-def _note(span: Span, code: str, message: str) -> Note:
-    return Note(start=span[0], end=max(span[1], span[0] + 1), code=code, message=message)
