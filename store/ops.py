@@ -154,13 +154,18 @@ class StoredRows:
         self._mine = {"ws": tx.ws, "run": runs.key(tx, run_id)}
 
     def op(self, path: str) -> OpRow | None:
-        got = self.tx.known.get(("op", self._mine["run"], path)) or _BY_PATH.one(self.tx, {**self._mine, "path": path})
+        got = self._at("op", path, _BY_PATH)
         return self._op(got) if got else None
 
     def region(self, path: str) -> RegionRow | None:
-        known = self.tx.known.get(("region", self._mine["run"], path))
-        got = known or _REGION_AT.one(self.tx, {**self._mine, "path": path})
+        got = self._at("region", path, _REGION_AT)
         return self._region(got) if got else None
+
+    def _at(self, table: str, path: str, statement: Statement) -> tuple[Any, ...] | None:
+        """A row by its path, as this transaction has written it, else from the database: what was only read may be
+        from before the run was locked."""
+        known = self.tx.known.get((table, self._mine["run"], path))
+        return known or statement.one(self.tx, {**self._mine, "path": path})
 
     def in_region(self, region: str) -> list[OpRow]:
         return [self._op(got) for got in _IN_REGION.all(self.tx, {**self._mine, "region": region})]
@@ -401,15 +406,19 @@ def put_regions(tx: Transaction, run_id: str, rows: list[RegionRow]) -> None:
             "has_value": int(row.has_value),
             "error": row.error,
         }
-        item = values.put(tx, row.item) if row.item is not None else None
+        if row.new:
+            item = values.put(tx, row.item) if row.item is not None else None
+            added.append({**mine, "owner": row.owner, "item": item})
+        else:
+            changed.append(mine)
+            before = tx.known.pop(("region", number, row.path), None)
+            if before is None and row.item is not None:
+                continue  # its element stands in the row alone: it is read again where it is needed
+            item = before[-1] if before is not None else None
         tx.known["region", number, row.path] = (
             row.path, row.owner, row.state, row.unended, row.hot, mine["opened"], mine["value"], mine["has_value"],
             row.error, item,
         )  # fmt: skip
-        if row.new:
-            added.append({**mine, "owner": row.owner, "item": item})
-        else:
-            changed.append(mine)
     _ADD_REGION.many(tx, added)
     _PUT_REGION.many(tx, changed)
 

@@ -33,6 +33,7 @@ _COLUMNS = (
     run.c.ends,
     run.c.seq,
 )
+_AT = {column.name: at for at, column in enumerate(_COLUMNS)}
 _ONE = sa.select(*_COLUMNS).where(run.c.ws == b("ws"), run.c.id == b("id"))
 _GET = Statement(_ONE)
 _LOCK = Statement(_ONE.with_for_update())
@@ -110,35 +111,38 @@ def get(tx: Transaction, run_id: str) -> RunRow | None:
 
 def lock(tx: Transaction, run_id: str) -> RunRow | None:
     """The run, with nobody else changing it until this transaction ends."""
-    got = tx.known.get(("run", run_id)) or (_LOCK if tx.locks else _GET).one(tx, {"ws": tx.ws, "id": run_id})
+    got = tx.known.get(("run", run_id))
+    if got is None:
+        got = (_LOCK if tx.locks else _GET).one(tx, {"ws": tx.ws, "id": run_id})
+        if got is not None:
+            tx.known["run", run_id] = got
     return _row(tx, got) if got else None
 
 
 def add(tx: Transaction, row: RunRow) -> None:
-    got = _ADD.one(
-        tx,
-        {
-            "ws": tx.ws,
-            "id": row.id,
-            "job": row.job,
-            "owner": row.owner,
-            "plan": bytes.fromhex(row.plan),
-            "state": row.state,
-            "rev": row.rev,
-            "n": row.n,
-            "hash": bytes.fromhex(row.hash),
-            "created": micros(row.created),
-            "ended": micros(row.ended),
-            "names": dump(row.names) if row.names else None,
-            "customer": json.dumps(row.customer) if row.customer else None,
-            "parent": row.parent,
-            "told": bytes.fromhex(row.told) if row.told else None,
-            "ends": micros(row.ends),
-            "data": dump(row.data) if row.data else None,
-        },
-    )
+    params = {
+        "ws": tx.ws,
+        "id": row.id,
+        "job": row.job,
+        "owner": row.owner,
+        "plan": bytes.fromhex(row.plan),
+        "state": row.state,
+        "rev": row.rev,
+        "n": row.n,
+        "hash": bytes.fromhex(row.hash),
+        "created": micros(row.created),
+        "ended": micros(row.ended),
+        "names": dump(row.names) if row.names else None,
+        "customer": json.dumps(row.customer) if row.customer else None,
+        "parent": row.parent,
+        "told": bytes.fromhex(row.told) if row.told else None,
+        "ends": micros(row.ends),
+        "data": dump(row.data) if row.data else None,
+    }
+    got = _ADD.one(tx, params)
     assert got is not None
-    tx.runs[row.id] = got[0]
+    number = tx.runs[row.id] = got[0]
+    tx.known["run", row.id] = tuple(params[c.name] if c.name != "seq" else number for c in _COLUMNS)
 
 
 def put(tx: Transaction, row: RunRow) -> None:
@@ -154,25 +158,10 @@ def put(tx: Transaction, row: RunRow) -> None:
         "ended": micros(row.ended),
         "data": dump(row.data) if row.data else None,
     }
-    tx.known["run", row.id] = (
-        row.id,
-        row.job,
-        row.owner,
-        params["plan"],
-        row.state,
-        row.rev,
-        row.n,
-        params["hash"],
-        micros(row.created),
-        params["ended"],
-        dump(row.names) if row.names else None,
-        json.dumps(row.customer) if row.customer else None,
-        row.parent,
-        params["data"],
-        bytes.fromhex(row.told) if row.told else None,
-        micros(row.ends),
-        number,
-    )
+    stood = tx.known.get(("run", row.id)) or _GET.one(tx, {"ws": tx.ws, "id": row.id})
+    assert stood is not None
+    changed = {_AT[name]: value for name, value in params.items() if name in _AT}
+    tx.known["run", row.id] = tuple(changed.get(at, value) for at, value in enumerate(stood))
     tx.late[number] = lambda: _PUT.run(tx, params)
 
 

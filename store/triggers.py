@@ -200,6 +200,7 @@ def settle(
 
 def open_of(tx: Transaction, script: str, key: str) -> list[tuple[str | None, str]]:
     """(run, `live` or `queued`) of every start of this key whose run has not ended, oldest first."""
+    tx.flush()  # whether a run has ended may be written late
     found = _OPEN.all(tx, {"ws": tx.ws, "script": script, "key": key})
     return [(g[0], g[1]) for g in found if g[2] is None]
 

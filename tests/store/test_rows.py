@@ -346,3 +346,34 @@ def test_a_token_names_its_card_and_no_other(number: int) -> None:
     assert tapped("secret", made[:-1] + ("A" if made[-1] != "A" else "B")) is None
     for odd in ("", ".", "1", f"{made}x", "!.x", "1" * 40, made.replace(".", "")):
         assert tapped("secret", odd) is None
+
+
+def test_what_facts_of_one_run_change_in_one_transaction_each_finds_as_it_stands(db: Database) -> None:
+    item = {"title": "A long element of a map", "text": "x" * 20_000}
+
+    def write(tx: Transaction) -> None:
+        a_run(tx)
+        ops.put_regions(tx, "r1", [RegionRow(path="2[0]", owner="2", opened=NOW, item=item, new=True)])
+        run = runs.lock(tx, "r1")
+        assert run is not None and run.names["big"] == 2**60
+        for n in (1, 2, 3):
+            rows = ops.StoredRows(tx, "r1", "j")
+            region, run = rows.region("2[0]"), runs.lock(tx, "r1")
+            assert region is not None and run is not None
+            assert (region.item, region.hot, run.rev, run.names["bad"]) == (item, n - 1, n - 1, ErrorValue("x"))
+            region.hot, run.rev = n, n
+            ops.put_regions(tx, "r1", [region])
+            runs.put(tx, run)
+
+    def again(tx: Transaction) -> None:
+        region = ops.StoredRows(tx, "r1", "j").region("2[0]")
+        assert region is not None and (region.item, region.hot) == (item, 3)
+        region.hot = 4
+        ops.put_regions(tx, "r1", [region])  # read, not written, by this transaction
+        region = ops.StoredRows(tx, "r1", "j").region("2[0]")
+        assert region is not None and (region.item, region.hot) == (item, 4)
+
+    db.write(write)
+    db.write(again)
+    run = db.read(runs.get, "r1")
+    assert run is not None and (run.rev, run.names["big"], run.customer) == (3, 2**60, {"id": "u"})

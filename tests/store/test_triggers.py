@@ -113,3 +113,16 @@ def test_what_is_looked_up_at_every_event_and_every_sweep_is_found_by_an_index(t
         steps, triggers._OPEN, {"script": "a", "key": "k"}
     )
     db.close()
+
+
+def test_a_run_that_ends_in_this_very_transaction_is_open_no_more(db: Database) -> None:
+    def write(tx: Transaction) -> tuple[list[str | None], list[str | None]]:
+        row = RunRow(id="r", job="j", owner="o", plan=digest("p"), created=NOW)
+        runs.add(tx, row)
+        triggers.add(tx, script="s", event="e", state="live", key="k", job="j", at=NOW, run="r", version=1, why="x")
+        before = [run for run, _ in triggers.open_of(tx, "s", "k")]
+        row.ended, row.state = NOW, "done"
+        runs.put(tx, row)
+        return before, [run for run, _ in triggers.open_of(tx, "s", "k")]
+
+    assert db.write(write) == (["r"], [])
