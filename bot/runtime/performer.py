@@ -29,6 +29,8 @@ from store.dialect import Transaction
 log = structlog.get_logger()
 AT_ONCE = 64
 """Tools and files at work at the same time."""
+ENDING_S = 5
+"""How long what is at work may take when the process ends."""
 
 Work = dict[str, Any]
 
@@ -97,11 +99,15 @@ class Performer:
                 self._spawn(work)
 
     async def stop(self) -> None:
-        """Waits for what is at work, a moment at most, and begins nothing more: what is queued is the next process's,
-        while a write that is cut off would be a doubt."""
+        """Waits for what is at work, a moment at most, and begins nothing more but what a commit has marked as begun:
+        what is queued is the next process's, while a write that is cut off would be a doubt."""
         self._ending = True
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=5)
+        try:
+            async with asyncio.timeout(ENDING_S):
+                while self._tasks:
+                    await asyncio.wait(self._tasks)
+        except TimeoutError:
+            pass
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -143,7 +149,7 @@ class Performer:
 
     def _spawn(self, work: Work) -> None:
         key = _key(work)
-        if self._ending or key in self._busy:
+        if key in self._busy or self._left(work):
             return
         self._busy.add(key)
         if work["kind"] in self._kinds:
@@ -152,12 +158,19 @@ class Performer:
         else:
             self._begin(work, self._pass_on(work))
 
+    def _left(self, work: Work) -> bool:
+        """Whether a call is the next process's: this one ends, and has not marked it."""
+        return self._ending and work["state"] != "sent"
+
     def _advance(self) -> None:
         """Begins what is ready, so many at once. What may not be repeated is marked as begun first; what becomes ready
         meanwhile is marked together."""
         marked: list[Work] = []
-        while self._ready and self._at_work < AT_ONCE and not self._marking and not self._ending:
+        while self._ready and self._at_work < AT_ONCE and not self._marking:
             work = self._ready.popleft()
+            if self._left(work):
+                self._busy.discard(_key(work))
+                continue
             self._at_work += 1
             if work["idempotent"] or work["state"] == "sent":
                 self._begin(work, self._perform(work), self._room_again)

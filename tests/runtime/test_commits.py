@@ -115,3 +115,22 @@ async def test_a_fact_that_continues_nothing_changes_nothing(tmp_path: Path) -> 
 
 async def _is(one: Any, run: str, wanted: str) -> bool:
     return await state(one, run) == wanted
+
+
+async def test_an_orderly_end_leaves_no_doubt_and_the_next_process_goes_on(tmp_path: Path) -> None:
+    calls: Counter[str] = Counter()
+
+    async def charge(n: int) -> int:
+        calls[f"charge {n}"] += 1
+        await asyncio.sleep(0)
+        return n
+
+    tools = (tool("charge", charge),)
+    ids: list[str] = []
+    for ended in range(4):
+        async with product(tmp_path, tools) as one:
+            ids += [await started(one, f"- charge n: {ended}{n}0\n- charge n: {ended}{n}1\n") for n in range(8)]
+    async with product(tmp_path, tools) as two:
+        for run in ids:
+            await until(lambda run=run: _is(two, run, "done"))
+    assert set(calls.values()) == {1} and len(calls) == 64
