@@ -126,48 +126,36 @@ class Desk:
     ) -> Started:
         """Checks a text and runs it in a job, as this person; refused scripts store nothing."""
         async with self._starting:
-            return await self._start(text, by=by, job=job, inputs=inputs, escaping=escaping, author=author)
+            seen = await self.check(text, by=by, job=job, inputs=inputs, escaping=escaping)
+            if seen.refused or seen.plan is None:
+                return Started(seen=seen)
+            plan: Plan = seen.plan
+            if plan.on:
+                return Started(seen=seen, saved=await self.saved.keep(seen, by=by, job=job))
+            run_id = new_run_id(self.clock.now())
 
-    async def _start(
-        self,
-        text: str | bytes,
-        *,
-        by: str,
-        job: str,
-        inputs: Mapping[str, Any] | None,
-        escaping: Any,
-        author: str | None,
-    ) -> Started:
-        seen = await self.check(text, by=by, job=job, inputs=inputs, escaping=escaping)
-        if seen.refused or seen.plan is None:
-            return Started(seen=seen)
-        plan: Plan = seen.plan
-        if plan.on:
-            return Started(seen=seen, saved=await self.saved.keep(seen, by=by, job=job))
-        run_id = new_run_id(self.clock.now())
+            def write(tx: Transaction) -> Outcome:
+                now = self.clock.now()
+                kept = runs.get_job(tx, job)
+                customer = kept["customer"] if kept else None
+                row = RunRow(
+                    id=run_id,
+                    job=job,
+                    owner=by,
+                    plan="",
+                    created=now,
+                    customer=customer,
+                    names=names_for(tx, self.catalog, plan, job, inputs or {}),
+                    told=keep_told(
+                        tx, seen.preflight, seen.notes, source=seen.read.source.pasted, surface=seen.read.surface
+                    ),
+                    ends=seen.preflight.get("latest_end"),
+                    data={k: v for k, v in {"author": author, "script": plan.name}.items() if v},
+                )
+                return accept(tx, self.site, row, plan, source=seen.read.source.pasted, surface=seen.read.surface)
 
-        def write(tx: Transaction) -> Outcome:
-            now = self.clock.now()
-            kept = runs.get_job(tx, job)
-            customer = kept["customer"] if kept else None
-            row = RunRow(
-                id=run_id,
-                job=job,
-                owner=by,
-                plan="",
-                created=now,
-                customer=customer,
-                names=names_for(tx, self.catalog, plan, job, inputs or {}),
-                told=keep_told(
-                    tx, seen.preflight, seen.notes, source=seen.read.source.pasted, surface=seen.read.surface
-                ),
-                ends=seen.preflight.get("latest_end"),
-                data={k: v for k, v in {"author": author, "script": plan.name}.items() if v},
-            )
-            return accept(tx, self.site, row, plan, source=seen.read.source.pasted, surface=seen.read.surface)
-
-        await self.committer.write(write)
-        return Started(seen=seen, run=run_id)
+            await self.committer.write(write)
+            return Started(seen=seen, run=run_id)
 
     async def run_saved(
         self, name: str, *, by: str, job: str, inputs: Mapping[str, Any] | None = None
