@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import sqlite3
 import time
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from bot.domain.record import RunRow
-from bot.language.script import examine
-from bot.people import directory
-from bot.runtime.commit import Outcome, accept
-from bot.runtime.desk import new_run_id
+from bot.runtime.commit import Outcome
 from bot.wiring import Product
-from tests.bench import served
-from tests.bench.settle import Rate, answered, opened, park, percentile
+from tests.bench.served import Measured
+from tests.bench.settle import Rate, answered, opened, park, percentile, starts
 
 MANY, FEW = 100_000, 1_000
 DEADLINES = 5_000
@@ -27,13 +22,9 @@ MISSED = (
 )
 
 
-def database(folder: Path) -> Path:
-    return folder / "waiton.db"
-
-
 def size(folder: Path) -> int:
     """Bytes of the database's pages in use."""
-    connection = sqlite3.connect(database(folder))
+    connection = sqlite3.connect(folder / "waiton.db")
     try:
         connection.execute("pragma wal_checkpoint(truncate)")
         pages, free, page = (
@@ -74,12 +65,6 @@ def filled(folder: Path, count: int) -> Filled:
     return Filled(folder=folder, bytes_each=each, start_s=start_s, ids=ids)
 
 
-def copied(of: Filled, to: Path) -> Path:
-    """The same database in another folder."""
-    shutil.copy(database(of.folder), database(to))
-    return to
-
-
 def among(of: Filled, ids: list[str], in_flight: int) -> Rate:
     """Answers some of the parked runs, the others waiting."""
 
@@ -104,9 +89,9 @@ class Idle:
 
 
 def idle(folder: Path, seconds: float = 5.0) -> Idle:
-    process = served.Process(folder)
+    process = Measured(folder)
     try:
-        ready_s = process.start()
+        ready_s = process.begin()
         ready_cpu_s, rss = process.cpu_s(), process.rss()
         time.sleep(1.0)
         before = process.cpu_s()
@@ -119,12 +104,13 @@ def idle(folder: Path, seconds: float = 5.0) -> Idle:
 
 def restarted(folder: Path, ids: list[str]) -> float:
     """Seconds from the start of a process after a kill -9 until an answer to any of these runs is taken."""
-    process = served.Process(folder)
+    process = Measured(folder)
+    process.make_tokens()
     try:
-        process.start()
+        process.begin()
         process.kill()
         begun = time.perf_counter()
-        process.start()
+        process.begin()
         for run_id in (ids[0], ids[len(ids) // 2], ids[-1]):
             process.answer(run_id)
         return time.perf_counter() - begun
@@ -186,22 +172,12 @@ def deadlines(folder: Path, count: int = DEADLINES) -> Lateness:
 async def _windows(one: Product, count: int, dues: dict[str, float]) -> None:
     """Parks runs whose windows end evenly over one second, some seconds from now: they are accepted as of an hour
     before that."""
-    world = await one.desk.world()
-    seen = await asyncio.to_thread(examine, MISSED, one.catalog, directory.for_job(world, "bo@acme.de", {}, None))
-    assert seen.plan is not None and not seen.problems, seen.rendered()
-    plan = seen.plan
+    start = await starts(one, MISSED)
     begun = one.clock.now()
     ahead = timedelta(seconds=2 + count / 500)
-
-    def start(n: int) -> RunRow:
-        created = begun + ahead + timedelta(seconds=n / count) - timedelta(hours=1)
-        run_id = new_run_id(one.clock.now())
-        dues[run_id] = (created + timedelta(hours=1)).timestamp()
-        return RunRow(id=run_id, job="j", owner="bo@acme.de", plan="", created=created)
-
+    ends = [begun + ahead + timedelta(seconds=n / count) for n in range(count)]
     for at in range(0, count, 500):
-        rows = [start(n) for n in range(at, min(at + 500, count))]
-        await asyncio.gather(*(
-            one.committer.write(lambda tx, r=r: accept(tx, one.site, r, plan)) for r in rows
-        ))  # fmt: skip
+        some = ends[at : at + 500]
+        ids = await asyncio.gather(*(start(end - timedelta(hours=1)) for end in some))
+        dues.update(zip(ids, (end.timestamp() for end in some), strict=True))
     assert one.clock.now() < begun + ahead, "parking took longer than the windows"

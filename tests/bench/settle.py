@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from bot.domain.record import RunRow
@@ -81,8 +82,8 @@ async def opened(folder: Path, tools: tuple[Tool, ...] = ()) -> Product:
     return one
 
 
-async def starts(one: Product, script: str) -> Callable[[], Awaitable[str]]:
-    """What starts a run of a script that is checked once, and gives its id."""
+async def starts(one: Product, script: str) -> Callable[..., Awaitable[str]]:
+    """What starts a run of a script that is checked once, as of `created` (now), and gives its id."""
     world = await one.desk.world()
     seen = await asyncio.to_thread(examine, script, one.catalog, directory.for_job(world, "bo@acme.de", {}, None))
     assert seen.plan is not None and not seen.problems, seen.rendered()
@@ -91,12 +92,12 @@ async def starts(one: Product, script: str) -> Callable[[], Awaitable[str]]:
         lambda tx: keep_told(tx, seen.preflight, seen.notes, source=script, surface="markdown")
     )
 
-    async def start() -> str:
+    async def start(created: datetime | None = None) -> str:
         run_id = new_run_id(one.clock.now())
 
         def write(tx: Transaction) -> Outcome:
             row = RunRow(
-                id=run_id, job="j", owner="bo@acme.de", plan="", created=one.clock.now(), told=told,
+                id=run_id, job="j", owner="bo@acme.de", plan="", created=created or one.clock.now(), told=told,
                 ends=seen.preflight["latest_end"],
             )  # fmt: skip
             return accept(tx, one.site, row, plan)

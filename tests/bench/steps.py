@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bot.domain.errors import WaitonError
 from tests.bench.scale import NO_OP
+from tests.bench.served import pss
 from tests.bench.settle import PARKED, opened, park, percentile, starts, watch
 
 CHAIN = "[" + ",".join('{op:"nothing"}' for _ in range(10)) + "]"
@@ -45,18 +46,13 @@ class Burst:
     took_s: float
 
 
-def resident() -> int:
-    lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
-
-
 async def burst(folder: Path, count: int = 20_000) -> Burst:
     """So many starts handed in at once, while somebody answers other runs."""
     one = await opened(folder)
     try:
         others = await park(one, 400)
         gc.collect()
-        idle, peak, lost = resident(), 0, 0
+        idle, peak, lost = pss("self"), 0, 0
         spans: list[float] = []
         done = asyncio.Event()
 
@@ -78,7 +74,7 @@ async def burst(folder: Path, count: int = 20_000) -> Burst:
                 said = await one.desk.answer(run_id, "1", "approve", by="ana@acme.de")
                 spans.append(time.perf_counter() - begun)
                 assert said.accepted
-                peak = max(peak, resident())
+                peak = max(peak, pss("self"))
                 await asyncio.sleep(0.1)
 
         begun = time.perf_counter()
@@ -90,7 +86,7 @@ async def burst(folder: Path, count: int = 20_000) -> Burst:
         spans.sort()
         return Burst(
             lost=lost,
-            grown=max(peak, resident()) - idle,
+            grown=max(peak, pss("self")) - idle,
             answer_p50_s=percentile(spans, 50),
             answer_worst_s=spans[-1],
             took_s=took,
