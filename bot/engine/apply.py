@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from bot.domain.changes import Step
@@ -33,8 +34,33 @@ def apply(view: View, fact: Fact) -> Step:
 
     The step's `where` is not empty where expressions must be evaluated for the fact first; nothing else of it
     counts then. Facts that are stale or repeated change nothing and get the reply that stands."""
+    turn = _begun(view, fact)
+    _take(turn, fact)
+    if not turn.step.where:
+        settle(turn)
+    return turn.done()
+
+
+def apply_results(view: View, facts: Sequence[Returned]) -> tuple[Step, int]:
+    """What several results do, one after the other, as one step: what they share is read and written once. The second
+    is how many were taken; after one that leaves more to do the others wait for it."""
+    turn = _begun(view, facts[0])
+    for taken, fact in enumerate(facts, 1):
+        turn.now = max(turn.now, fact.at)
+        _take(turn, fact)
+        settle(turn)
+        if turn.step.more:
+            return turn.done(), taken
+    return turn.done(), len(facts)
+
+
+def _begun(view: View, fact: Fact) -> Turn:
     turn = Turn(view, (fact.now or fact.at) if isinstance(fact, Arrived) else fact.at)
     resume(turn)
+    return turn
+
+
+def _take(turn: Turn, fact: Fact) -> None:
     match fact:
         case Accepted():
             _accept(turn)
@@ -47,18 +73,14 @@ def apply(view: View, fact: Fact) -> Step:
         case Answered():
             _answered(turn, fact)
         case Arrived():
-            if view.run.ended is None:
+            if turn.run.ended is None:
                 evidence.arrived(turn, fact)
-                if turn.step.where:
-                    return turn.step
         case Overdue():
             _overdue(turn, fact)
         case Edited():
             edits.edited(turn, fact)
         case Continued():
             pass
-    settle(turn)
-    return turn.done()
 
 
 def resume(turn: Turn) -> None:
@@ -73,7 +95,8 @@ def resume(turn: Turn) -> None:
 
 
 def settle(turn: Turn) -> None:
-    """To a fixpoint: first what ended, closed or failed; then one start, the first in written order; and again."""
+    """To a fixpoint: first what ended, closed or failed; then one start or one region that opens, the first in written
+    order; and again."""
     budget = FOLLOW_UPS
     while budget > 0:
         budget -= 1
@@ -89,11 +112,15 @@ def settle(turn: Turn) -> None:
             continue
         row = order.start_next(turn)
         if row is None:
-            return
+            path = turn.next_opening()
+            if path is None:
+                return
+            _more(turn, turn.must(path))
+            continue
         order.begin(turn, row)
         if not row.active:  # an active one holds up all below it, and above it nothing was ready
             turn.mark(row.region)
-    left = [*turn.queue, *(("start", path) for path in turn.marked())]
+    left = turn.left()
     if left:
         turn.run.data["more"] = [list(pair) for pair in left]
         turn.step.more = [path for _, path in left]

@@ -52,6 +52,7 @@ class Turn:
         self._marked: set[str] = set()
         self._fresh: list[str] = []
         self._starts: list[tuple[Key, str, str]] = []
+        self._openings: list[tuple[Key, str]] = []
         self._ops: dict[str, OpRow | None] = {}
         self._regions: dict[str, RegionRow | None] = {}
         self._in_region: dict[str, set[str]] = {}
@@ -67,13 +68,14 @@ class Turn:
 
     def snapshot(self) -> Any:
         """What must be put back where an edit turns out not to stand: taken before it changes anything."""
-        return copy.deepcopy(self.run), deque(self.queue), list(self._starts), set(self._marked), list(self._fresh)
+        ahead = list(self._starts), set(self._marked), list(self._fresh), list(self._openings)
+        return copy.deepcopy(self.run), deque(self.queue), *ahead
 
     def restore(self, kept: Any) -> None:
         """Forgets everything since the snapshot."""
-        run, queue, starts, marked, fresh = kept
+        run, queue, *ahead = kept
         Turn.__init__(self, replace(self.view, run=run), self.now)
-        self.queue, self._starts, self._marked, self._fresh = queue, starts, marked, fresh
+        self.queue, (self._starts, self._marked, self._fresh, self._openings) = queue, ahead
 
     # --- regions in which something may start ------------------------------------------------------------------
     def mark(self, region: str) -> None:
@@ -82,10 +84,19 @@ class Turn:
             self._marked.add(region)
             self._fresh.append(region)
 
+    def opens(self, owner: OpRow, region: str) -> None:
+        """The op has this region to open next: it does when its turn in the written order comes, so that what stands
+        in the one before has started and is not kept in mind."""
+        heappush(self._openings, (self.region_key(region), owner.path))
+
+    def next_opening(self) -> str | None:
+        """The op that opens its next region now that nothing above it in the written order may start."""
+        return heappop(self._openings)[1] if self._openings else None
+
     def next_start(self, startable: Callable[[str], OpRow | None]) -> OpRow | None:
-        """The op that comes first in written order among those that may start. A region's key is below those of its
-        ops, so regions further down are not looked at before it is their turn. What else may start in its region is
-        for whoever begins it to look for (`mark`)."""
+        """The op that comes first in written order among those that may start, unless a region that is to open stands
+        above it. A region's key is below those of its ops, so regions further down are not looked at before it is
+        their turn. What else may start in its region is for whoever begins it to look for (`mark`)."""
         while self._fresh or self._starts:
             path = ""
             if (region := self._alone()) is None:
@@ -97,9 +108,15 @@ class Turn:
             row = startable(region)
             if row is None:
                 continue
-            if row.path == path or not self._starts:
+            if not self._starts and not self._openings:
                 return row
-            heappush(self._starts, (self.key(row.path), region, row.path))
+            key = self.key(row.path)
+            opened = not self._openings or key < self._openings[0][0]
+            if opened and (row.path == path or not self._starts):
+                return row
+            heappush(self._starts, (key, region, row.path))
+            if not opened and self._openings[0][0] < self._starts[0][0]:
+                return None
         return None
 
     def _alone(self) -> str | None:
@@ -119,10 +136,11 @@ class Turn:
             heappush(self._starts, (self.region_key(region), region, ""))
         return None
 
-    def marked(self) -> list[str]:
-        """The regions that have not been looked at to the end."""
+    def left(self) -> list[tuple[str, str]]:
+        """What the step has not come to: follow-ups, regions to open, regions in which something may start."""
         starts = [*self._starts, *((self.region_key(region), region, "") for region in self._fresh)]
-        return list(dict.fromkeys(region for _, region, _ in sorted(starts)))
+        opening = (("more", path) for _, path in sorted(self._openings))
+        return [*self.queue, *opening, *dict.fromkeys(("start", region) for _, region, _ in sorted(starts))]
 
     # --- looking up -------------------------------------------------------------------------------------------
     def op(self, path: str) -> OpRow | None:
@@ -457,11 +475,11 @@ class Turn:
         return self.step
 
     def _group_approvals(self) -> None:
-        """Approvals that one step asks a person for are one card: each names the others, and is decided by itself."""
-        groups: dict[str, list[Delivery]] = {}
+        """Approvals that one fact asks a person for are one card: each names the others, and is decided by itself."""
+        groups: dict[tuple[str, datetime], list[Delivery]] = {}
         for made in self.step.deliveries:
             if made.kind == "approval" and made.key not in self._unsent:
-                groups.setdefault(made.to, []).append(made)
+                groups.setdefault((made.to, made.at), []).append(made)
         together = {
             made.key: [one.path for one in group] for group in groups.values() if len(group) > 1 for made in group
         }

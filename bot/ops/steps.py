@@ -114,7 +114,8 @@ def map_more(turn: Turn, row: OpRow) -> None:
         if data["next"] >= data["size"]:
             data.pop("over", None)
         order.open_region(turn, row, f"{row.path}[{at}]", item)
-        turn.queue.append(("more", row.path))
+        if data["next"] < data["size"]:
+            turn.opens(row, f"{row.path}[{at + 1}]")
     turn.touch(row)
 
 

@@ -19,7 +19,7 @@ from bot.domain.ids import digest
 from bot.domain.plan import Plan
 from bot.domain.record import OpRow, RunRow
 from bot.domain.values import plain
-from bot.engine.apply import apply
+from bot.engine.apply import apply, apply_results
 from bot.engine.index import PlanIndex, build
 from bot.engine.view import View
 from bot.language.write import from_program, to_program
@@ -101,12 +101,49 @@ def take(tx: Transaction, site: Site, run_id: str, fact: Fact) -> Outcome:
     return _apply(tx, site, run, fact)
 
 
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What ended outside, as a piece of work: results of one run that share a commit are taken as one step.
+
+    `fact`: made when it is written, for that is its instant; `also`: what is written with it."""
+
+    run: str
+    fact: Callable[[], Returned]
+    also: Callable[[Transaction], None]
+
+
+def take_results(tx: Transaction, site: Site, results: Sequence[Result]) -> list[Outcome]:
+    """Applies results of one run, in order."""
+    run = runs.lock(tx, results[0].run)
+    for result in results:
+        result.also(tx)
+    if run is None:
+        return [Outcome(run=results[0].run, missing=True)]
+    outcomes: list[Outcome] = []
+    left = [result.fact() for result in results]
+    while left:
+        view, earlier = _view(tx, site, run, left[0])
+        step, taken = apply_results(view, left)
+        outcomes.append(_written(tx, site, view, step, left[taken - 1].at, earlier))
+        left = left[taken:]
+    return outcomes
+
+
 def _apply(tx: Transaction, site: Site, run: RunRow, fact: Fact) -> Outcome:
+    resumed = isinstance(fact, Continued) and "more" in run.data
+    view, earlier = _view(tx, site, run, fact)
+    step = apply(view, fact)
+    if step.where:
+        return Outcome(run=run.id, job=run.job, where=step.where, changed=bool(earlier), also=earlier)
+    return _written(tx, site, view, step, fact.at, earlier, resumed=resumed)
+
+
+def _view(tx: Transaction, site: Site, run: RunRow, fact: Fact) -> tuple[View, list[Outcome]]:
+    """What a fact may look at, once the rest of the step before is done: what that changed comes with it."""
     earlier: list[Outcome] = []
     if not isinstance(fact, Continued):
         while "more" in run.data:
             earlier.append(_apply(tx, site, run, Continued(at=fact.at)))
-    resumed = "more" in run.data
     index = site.index(tx, run.plan)
     view = View(
         run=run,
@@ -116,9 +153,14 @@ def _apply(tx: Transaction, site: Site, run: RunRow, fact: Fact) -> Outcome:
         secret=site.secret,
         url=site.url,
     )
-    step = apply(view, fact)
-    if step.where:
-        return Outcome(run=run.id, job=run.job, where=step.where, changed=bool(earlier), also=earlier)
+    return view, earlier
+
+
+def _written(
+    tx: Transaction, site: Site, view: View, step: Step, at: datetime, earlier: list[Outcome], *, resumed: bool = False
+) -> Outcome:
+    """Writes a step, and what follows from it at once."""
+    run = view.run
     if steps.empty(step) and not resumed:
         return Outcome(run=run.id, job=run.job, replies=tuple(step.replies), changed=bool(earlier), also=earlier)
     written = steps.write(
@@ -128,7 +170,7 @@ def _apply(tx: Transaction, site: Site, run: RunRow, fact: Fact) -> Outcome:
         resumed=resumed,
         here=site.here,
         begins=site.begins,
-        now=fact.at,
+        now=at,
         crowded=view.index.crowded,
     )
     outcome = Outcome(
@@ -147,7 +189,7 @@ def _apply(tx: Transaction, site: Site, run: RunRow, fact: Fact) -> Outcome:
             shown = Delivered(at=row.at, path=row.path, kind=row.kind, to=row.to, attempt=row.attempt)
             outcome.also.append(_apply(tx, site, run, shown))
     if step.ended and (run.parent is not None or run.data.get("script")):
-        _tell_parent(tx, site, run, fact.at, outcome)
+        _tell_parent(tx, site, run, at, outcome)
     return outcome
 
 

@@ -8,18 +8,18 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import structlog
 
 from bot.domain.facts import Fact
-from bot.runtime.commit import Outcome, Site, take
+from bot.runtime.commit import Outcome, Result, Site, take, take_results
 from store.dialect import Transaction
 from store.transaction import Database
 
 log = structlog.get_logger()
 T = TypeVar("T")
-Work = Callable[[Transaction], Any]
+Work = Callable[[Transaction], Any] | Result
 _Piece = tuple[Work, asyncio.Future[Any]]
 BATCH = 64
 """Pieces of work that share one commit at most."""
@@ -67,17 +67,27 @@ class Committer:
 
     async def write(self, work: Callable[[Transaction], T]) -> T:
         """Does a piece of work in a transaction; returns after the commit."""
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        return await self._write(work)
+
+    def _write(self, work: Work) -> asyncio.Future[Any]:
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._open += 1
         self._idle.clear()
         self._waiting.put((work, future))
-        return await future
+        return future
+
+    async def report(self, result: Result) -> None:
+        """Writes what ended outside, however long the database is away."""
+        await self._insist(result)
 
     async def insist(self, work: Callable[[Transaction], T]) -> T:
         """Writes, however long the database is away: what has happened outside must not be lost."""
+        return await self._insist(work)
+
+    async def _insist(self, work: Work) -> Any:
         while True:
             try:
-                return await self.write(work)
+                return await self._write(work)
             except Exception as fault:
                 if not database_away(fault):
                     raise
@@ -132,24 +142,39 @@ class Committer:
             self._idle.set()
 
     def _commit(self, works: Sequence[Work]) -> list[Any]:
-        if len(works) > 1:
-            try:
-                return self.db.write(lambda tx: [work(tx) for work in works])
-            except Exception as fault:
-                if database_away(fault):
-                    raise
-                # One of them failed and took the others with it: again, each in a savepoint of its own.
-                return self.db.write(_each, works)
-        return [self.db.write(works[0])]
+        try:
+            return self.db.write(_together, self.site, works)
+        except Exception as fault:
+            if len(works) == 1 or database_away(fault):
+                raise
+            # One of them failed and took the others with it: again, each in a savepoint of its own.
+            return self.db.write(_each, self.site, works)
 
 
-def _each(tx: Transaction, works: Sequence[Work]) -> list[Any]:
+def _together(tx: Transaction, site: Site, works: Sequence[Work]) -> list[Any]:
+    """Every piece of work in turn; results of one run that stand side by side as one step."""
+    results: list[Any] = []
+    at = 0
+    while at < len(works):
+        work, after = works[at], at + 1
+        if isinstance(work, Result):
+            while after < len(works) and getattr(works[after], "run", None) == work.run:
+                after += 1
+            results.append(take_results(tx, site, cast("Sequence[Result]", works[at:after])))
+            results += [None] * (after - at - 1)
+        else:
+            results.append(work(tx))
+        at = after
+    return results
+
+
+def _each(tx: Transaction, site: Site, works: Sequence[Work]) -> list[Any]:
     """Every piece of work in a savepoint: one that fails takes nothing of the others with it."""
     results: list[Any] = []
     for work in works:
         tx.savepoint()
         try:
-            results.append(work(tx))
+            results += _together(tx, site, [work])
         except Exception as fault:
             tx.rollback_to()
             results.append(fault)

@@ -12,13 +12,13 @@ import structlog
 
 from bot.domain.changes import Call, Step
 from bot.domain.errors import OpError
-from bot.domain.facts import Arrived, Edited, returned
+from bot.domain.facts import Arrived, Edited, Returned, returned
 from bot.domain.ids import digest
 from bot.domain.values import plain
 from bot.runtime import files as filing
 from bot.runtime import starting
 from bot.runtime.clock import Clock
-from bot.runtime.commit import Outcome, take
+from bot.runtime.commit import Outcome, Result, take
 from bot.runtime.committer import DATABASE_PAUSE_S, Committer, database_away
 from bot.runtime.leases import lives, run_lease
 from bot.runtime.sandbox import Sandbox
@@ -336,14 +336,13 @@ class Performer:
         return [take(tx, self.committer.site, row.id, fact)]
 
     async def _report(self, work: Work, *, value: Any = None, error: str | None = None, lost: bool = False) -> None:
-        def write(tx: Transaction) -> list[Outcome]:
-            now = self.clock.now()
-            outbox.call_done(tx, work, now)
-            return [
-                take(tx, self.committer.site, work["run"], returned(work, now, value=value, error=error, lost=lost))
-            ]
+        def ended() -> Returned:
+            return returned(work, self.clock.now(), value=value, error=error, lost=lost)
 
-        await self.committer.insist(write)
+        def done(tx: Transaction) -> None:
+            outbox.call_done(tx, work, self.clock.now())
+
+        await self.committer.report(Result(work["run"], ended, done))
 
 
 def _key(work: Work) -> tuple[Any, ...]:

@@ -31,7 +31,7 @@ from bot.domain.facts import (
 from bot.domain.ids import below
 from bot.domain.plan import Plan
 from bot.domain.record import ENDED, PENDING, OpRow, RegionRow, RunRow
-from bot.engine.apply import apply
+from bot.engine.apply import apply, apply_results
 from bot.engine.index import PlanIndex, build
 from bot.engine.view import View
 from bot.language.read import read
@@ -327,6 +327,15 @@ class Drive:
         if self.check is not None:
             self.check(self, step, before)
         return step
+
+    def results(self, facts: list[Returned]) -> None:
+        """Applies results as one step, as far as they go together, and so on."""
+        while facts:
+            step, taken = apply_results(self.view(facts[0].at), facts)
+            self._write(step)
+            while "more" in self.run.data:
+                self._apply(Continued(at=facts[0].at))
+            facts = facts[taken:]
 
     def view(self, at: datetime | None = None) -> View:
         """What the engine may look at, at this instant; its run may be changed."""

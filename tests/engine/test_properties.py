@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import groupby
 from random import Random
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bot.domain.facts import Accepted
+from bot.domain.facts import Accepted, Continued, Returned
 from bot.domain.ids import below
 from bot.domain.plan import Plan
 from bot.language.script import check_plan, examine
@@ -19,6 +20,8 @@ from tests.engine.plans import WORLD_OF_PLANS, Life, Planner
 from tests.engine.rows import CATALOG, START, Drive, always, plan_of
 
 SEEDS = st.integers(min_value=0, max_value=1 << 40)
+OUTSIDE = ("tool", "cel", "jq", "file")
+"""Kinds of calls whose results may share a step."""
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
@@ -115,6 +118,25 @@ def test_replaying_the_facts_gives_the_same_rows(seed: int) -> None:
     assert again.rows.ops == drive.rows.ops
     assert again.rows.regions == drive.rows.regions
     assert [c.key for c in again.cards] == [c.key for c in drive.cards]
+
+
+@bounded(100)
+@given(SEEDS)
+def test_results_that_share_a_step_change_what_they_change_one_after_the_other(seed: int) -> None:
+    drive = Life(begun(planned(seed, halting=True, until=True)), Random(seed), seed, fails=0.3).play()
+    again = Drive(drive.script, world=WORLD_OF_PLANS, accept=False)
+    again.rows.stored += drive.rows.stored
+    facts = [fact for fact in drive.facts if not isinstance(fact, Continued)]
+    for together, group in groupby(facts, key=lambda f: isinstance(f, Returned) and f.kind in OUTSIDE):
+        if together:
+            again.results([fact for fact in group if isinstance(fact, Returned)])
+        else:
+            for fact in group:
+                again.fact(fact)
+    assert again.rows.ops == drive.rows.ops
+    assert again.rows.regions == drive.rows.regions
+    assert again.bound == drive.bound
+    assert again.run.state == drive.run.state
 
 
 @bounded(60)
