@@ -13,6 +13,8 @@ from sqlalchemy import event
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICRO = timedelta(microseconds=1)
+BUSY_MS = 10_000
+"""How long a writer on SQLite waits for another process's."""
 
 
 def micros(at: datetime | None) -> int | None:
@@ -50,7 +52,7 @@ def _prepare_sqlite(connection: Any, _: Any) -> None:
     for pragma in (
         "journal_mode=wal",
         "synchronous=full",
-        "busy_timeout=10000",
+        f"busy_timeout={BUSY_MS}",
         "foreign_keys=on",
         "cache_size=-65536",
         "temp_store=memory",

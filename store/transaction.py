@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -11,9 +12,13 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from bot.domain.errors import Misconfigured
-from store.dialect import Shared, Transaction, engine_for
+from store.dialect import BUSY_MS, Shared, Transaction, engine_for
 
 T = TypeVar("T")
+
+
+class Busy(Exception):
+    """Somebody else writes: this would have to wait."""
 
 
 class Database:
@@ -30,6 +35,7 @@ class Database:
         self._writer = threading.RLock()
         self._held: sa.Connection | None = None
         """The writer's connection on SQLite: taken from the pool once, not at every commit."""
+        self._patience_ms = BUSY_MS
         self._shared = Shared()
         self._reads = self.engine.execution_options(sqlite_begin="deferred")
 
@@ -38,11 +44,37 @@ class Database:
             with self.engine.begin() as connection:
                 return self._run(connection, f, args)
         with self._writer:
-            connection = self._held
-            if connection is None or connection.closed or connection.invalidated:
-                connection = self._held = self.engine.connect()
+            connection = self._writes(BUSY_MS)
             with connection.begin():
                 return self._run(connection, f, args)
+
+    def write_at_once(self, f: Callable[..., T], *args: Any) -> T:
+        """Writes where nobody else does, on SQLite; raises Busy, with nothing done, where it would have to wait."""
+        if not self.sqlite or not self._writer.acquire(blocking=False):
+            raise Busy
+        try:
+            connection = self._writes(0)
+            try:
+                begun = connection.begin()
+            except (DBAPIError, sqlite3.OperationalError) as fault:
+                raise Busy from fault
+            with begun:
+                return self._run(connection, f, args)
+        finally:
+            self._writer.release()
+
+    def _writes(self, patience_ms: int) -> sa.Connection:
+        """The writer's connection, which waits so long for other processes."""
+        connection = self._held
+        if connection is None or connection.closed or connection.invalidated:
+            connection = self._held = self.engine.connect()
+            self._patience_ms = BUSY_MS
+        if patience_ms != self._patience_ms:
+            driver = connection.connection.driver_connection
+            assert driver is not None
+            driver.execute(f"pragma busy_timeout={patience_ms}")
+            self._patience_ms = patience_ms
+        return connection
 
     def _run(self, connection: sa.Connection, f: Callable[..., T], args: tuple[Any, ...]) -> T:
         tx = Transaction(connection, self.ws, self._shared)

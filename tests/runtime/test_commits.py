@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from bot.domain.facts import Continued, Returned
 from bot.runtime.commit import take
 from bot.runtime.tools import tool
 from store import outbox, people, runs
-from store.dialect import Transaction
+from store.dialect import Transaction, engine_for
 from tests.runtime.world import START, product, started, state, until
 
 pytestmark = pytest.mark.anyio
@@ -134,3 +136,33 @@ async def test_an_orderly_end_leaves_no_doubt_and_the_next_process_goes_on(tmp_p
         for run in ids:
             await until(lambda run=run: _is(two, run, "done"))
     assert set(calls.values()) == {1} and len(calls) == 64
+
+
+async def test_a_result_that_comes_while_another_process_writes_is_written_when_that_has_done(tmp_path: Path) -> None:
+    asked, go = asyncio.Event(), asyncio.Event()
+
+    async def charge() -> str:
+        asked.set()
+        await go.wait()
+        return "ok"
+
+    async with product(tmp_path, (tool("charge", charge),)) as one:
+        run = await started(one, "- paid = charge\n- say\n  > {paid}\n")
+        await asked.wait()
+        with other_writer(one.db.url):
+            go.set()
+            for _ in range(20):
+                await asyncio.sleep(0)  # turns of the loop, in which it would have been written
+            assert await one.committer.read(outbox.open_calls)
+        await until(lambda: _is(one, run, "done"))
+
+
+@contextmanager
+def other_writer(url: str) -> Iterator[None]:
+    """Another process in the middle of a write."""
+    engine = engine_for(url)
+    try:
+        with engine.begin():
+            yield
+    finally:
+        engine.dispose()
