@@ -273,7 +273,7 @@ class StoredRows:
     def _op(self, g: tuple[Any, ...]) -> OpRow:
         data = load(values.unshared(self.tx, g[20])) if g[20] else {}
         if g[21] is not None:
-            data["since"] = _iso(g[21])
+            data["since"] = _iso(g[21] + (g[14] or 0))
         return OpRow(
             path=g[0],
             place=g[1] or g[0],
@@ -377,8 +377,8 @@ def put_ops(tx: Transaction, run_id: str, rows: list[OpRow]) -> None:
 
 
 def _data(tx: Transaction, row: OpRow) -> tuple[str | None, int | None]:
-    """An op's data as they are stored: the window's start in a column of its own, so that what is left is the same for
-    many runs of a script that wait at the same op, and is shared."""
+    """An op's data as they are stored: the window's start in a column of its own (after the op's, mostly nothing), so
+    that what is left is the same for many runs of a script that wait at the same op, and is shared."""
     since = row.data.get("since")
     if since is None:
         return (dump(row.data) if row.data else None), None
@@ -386,7 +386,9 @@ def _data(tx: Transaction, row: OpRow) -> tuple[str | None, int | None]:
     said = dump(rest) if rest else None
     if said is not None and row.state == "waiting":
         said = values.shared(tx, said)
-    return said, micros(datetime.fromisoformat(since))
+    window = micros(datetime.fromisoformat(since))
+    assert window is not None
+    return said, window - (micros(row.started) or 0)
 
 
 def put_regions(tx: Transaction, run_id: str, rows: list[RegionRow]) -> None:

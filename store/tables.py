@@ -165,7 +165,7 @@ op = _table(
     key=("run", "path"),
 )
 """Plan and record of one op. `place`: null where it is the path, as everywhere outside loops. `since`: its window's
-start, where the op keeps one. `ix_op_region` walks a region in written order."""
+start, where the op keeps one, in microseconds after `started`. `ix_op_region` walks a region in written order."""
 Index(
     "ix_op_planned",
     op.c.ws,

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-RANK_STEP = 1 << 40
-"""Distance between neighbouring ops' ranks as read; what is inserted between two takes the middle."""
+RANK_STEP = 1 << 24
+"""Distance between neighbouring ops' ranks as read; what is inserted between two takes the middle. A
+power of two that the rows of a short script store in few bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -155,7 +155,7 @@ def maps(t: Table) -> None:
 
 
 def chains(t: Table) -> None:
-    one = three(lambda: asyncio.run(steps.chain(t.fresh(), 30, 1)))
+    one = three(lambda: asyncio.run(steps.chain(t.fresh(), 60, 1)))
     many = three(lambda: asyncio.run(steps.chain(t.fresh(), 400, 32)))
     said = f"{one:,.0f} / {many:,.0f} steps/s"
     t.row(
