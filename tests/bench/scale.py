@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import statistics
 import time
 from pathlib import Path
@@ -69,20 +70,30 @@ async def items_of_a_map(folder: Path, size: int) -> float:
         await one.stop()
 
 
-async def event_among(folder: Path, armed: int, count: int = 100) -> float:
-    """Median seconds from an event by `from` to its run's end, with so many other expectations armed for the stream."""
-    one = await opened(folder)
+async def events_among(few: Path, many: Path, armed: tuple[int, int], rounds: int = 5, each: int = 20) -> list[float]:
+    """Median seconds from an event by `from` to its run's end with so few and so many other expectations armed for the
+    stream, by turns, so that both see the same machine."""
+    products = [await _armed(folder, count, rounds * each) for folder, count in zip((few, many), armed, strict=True)]
     try:
-        for n in range(0, armed, 1000):
-            # One script a thousand runs: what differs is whose event they wait for.
-            await park(one, min(1000, armed - n), ARMED % f"u-{n}")
-        for n in range(count):
-            await park(one, 1, ARMED % f"mine-{n}")
-        spans: list[float] = []
-        for n in range(count):
-            begun = time.perf_counter()
-            await one.desk.event("camera.line_2", {"n": n}, ident=f"e{n}", sender=f"mine-{n}")
-            spans.append(time.perf_counter() - begun)
-        return statistics.median(spans)
+        spans: list[list[float]] = [[], []]
+        for n in range(rounds * each):
+            if n % each == 0:
+                gc.collect()
+            for one, told in zip(products, spans, strict=True):
+                begun = time.perf_counter()
+                await one.desk.event("camera.line_2", {"n": n}, ident=f"e{n}", sender=f"mine-{n}")
+                told.append(time.perf_counter() - begun)
+        return [statistics.median(told) for told in spans]
     finally:
-        await one.stop()
+        for one in products:
+            await one.stop()
+
+
+async def _armed(folder: Path, count: int, mine: int) -> Product:
+    one = await opened(folder)
+    for n in range(0, count, 1000):
+        # One script a thousand runs: what differs is whose event they wait for.
+        await park(one, min(1000, count - n), ARMED % f"u-{n}")
+    for n in range(mine):
+        await park(one, 1, ARMED % f"mine-{n}")
+    return one
