@@ -26,7 +26,7 @@ _MINE = (identity.c.ws == b("ws"), identity.c.channel == b("channel_"), identity
 _IDENTITY = Statement(
     sa.select(identity.c.email, identity.c.conversation, identity.c.used, identity.c.shut).where(*_MINE)
 )
-_USED = Statement(sa.update(identity).where(*_MINE).values(used=b("used"), shut=None))
+_USED = Statement(sa.update(identity).where(*_MINE).values(used=b("used"), shut=sa.null()))
 _KNOWN_AT = Statement(sa.update(identity).where(*_MINE).values(conversation=b("conversation")))
 _SHUT = Statement(sa.update(identity).where(*_MINE).values(shut=b("shut")))
 _PREFER = Statement(

@@ -3,7 +3,8 @@ these is an event for whatever waits for it."""
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import structlog
@@ -17,6 +18,7 @@ from bot.domain.values import normalise
 from bot.engine import asks
 from bot.runtime.commit import Outcome, take
 from bot.runtime.desk import Desk, Said, said_of
+from bot.runtime.inbox import Work
 from channels.base import Channel, Inbound
 from channels.web.render import shown
 from store import inbox, outbox, people
@@ -35,7 +37,7 @@ class Acts:
         self.scripts = Scripts(desk, door.people_changed)
         self.commands = commands.Commands(desk, self.scripts)
 
-    async def doorman(self, number: int, event: dict[str, Any]) -> bool | Coroutine[Any, Any, None]:
+    async def doorman(self, number: int, event: dict[str, Any]) -> bool | Work:
         name, _, kind = event["stream"].partition(":")
         channel = self.channels.get(name)
         given = await self._given(channel, number, event) if channel is not None else None
@@ -45,7 +47,7 @@ class Acts:
             return kind == "card"
         who = await self._who(channel.name, given)
         if kind == "card" or given.kind in ("edited", "form", "linked"):
-            return self._card(channel, number, given, who)
+            return partial(self._card, channel, number, given, who)
         if kind == "message" and given.kind in ("message", "command") and not event["event"].get("tap"):
             return await self._message(channel, number, given, who)
         return False
@@ -183,9 +185,7 @@ class Acts:
         return None
 
     # --- words ------------------------------------------------------------------------------------------------
-    async def _message(
-        self, channel: Channel, number: int, given: Inbound, who: senders.Who
-    ) -> bool | Coroutine[Any, Any, None]:
+    async def _message(self, channel: Channel, number: int, given: Inbound, who: senders.Who) -> bool | Work:
         meant = given.direct or given.mentioned or given.kind == "command"
         row = await self.desk.committer.read(self._replied, given, who)
         if row is not None and not given.mentioned:
@@ -198,13 +198,13 @@ class Acts:
             return False
         file = scripts.script_file(given)
         if file is None and (command := self.commands.named(given)) is not None:
-            return self._command(channel, given, who, number, command)
+            return partial(self._command, channel, given, who, number, command)
         if file is not None or given.kind == "message":
             script = file is not None or await self.scripts.looks_like_one(given.text, who.person.email)
             if script:
-                return self._paste(channel, given, who, number)
+                return partial(self._paste, channel, given, who, number)
         if given.mentioned or (given.direct and given.kind == "message"):
-            return self._aside(channel, given, who, number)
+            return partial(self._aside, channel, given, who, number)
         return False
 
     def _replied(self, tx: Transaction, given: Inbound, who: senders.Who) -> dict[str, Any] | None:

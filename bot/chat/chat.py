@@ -33,6 +33,7 @@ class Chat:
 
     async def stop(self) -> None:
         await asyncio.gather(*(channel.stop() for channel in self.channels.values()), return_exceptions=True)
+        await self.door.stop()
 
     def routes(self) -> list[Route]:
         """What the platforms call."""

@@ -58,6 +58,10 @@ class ChatDoor:
         self._soon()
         return stored.new
 
+    async def stop(self) -> None:
+        """Returns once nothing that came is being routed."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
     def _remember(self, channel: str, given: Inbound) -> None:
         self.read[events.stream(channel, given), given.ident] = given
         while len(self.read) > KEPT:

@@ -4,7 +4,7 @@ the saved scripts that it starts."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any
 
@@ -23,7 +23,8 @@ from store.dialect import Transaction
 
 log = structlog.get_logger()
 Passes = dict[str, dict[str, bool | str]]
-Doorman = Callable[[int, dict[str, Any]], Awaitable["bool | Coroutine[Any, Any, None]"]]
+Work = Callable[[], Awaitable[None]]
+Doorman = Callable[[int, dict[str, Any]], Awaitable[bool | Work]]
 """Looks at an event by its number first: True, it is dealt with (and marked as routed); work that will deal with it;
 False, it is for whatever waits for it."""
 
@@ -89,7 +90,7 @@ class Inbox:
         doorman = self.doormen.get(event["stream"].partition(":")[0])
         if doorman is not None:
             verdict = await doorman(number, event)
-            if isinstance(verdict, Coroutine):
+            if callable(verdict):
                 self._busy.add(number)
                 task = asyncio.create_task(self._later(number, verdict))
                 self._tasks.add(task)
@@ -99,10 +100,10 @@ class Inbox:
                 return
         await self.spread(number, event)
 
-    async def _later(self, number: int, work: Coroutine[Any, Any, None]) -> None:
+    async def _later(self, number: int, work: Work) -> None:
         """What takes longer is dealt with beside the others; until it is done its event stays in the inbox."""
         try:
-            await work
+            await work()
         except Exception:
             log.exception("what came could not be dealt with", number=number)
         await self.committer.insist(lambda tx: inbox.routed(tx, [number]))

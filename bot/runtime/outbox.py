@@ -259,6 +259,8 @@ class Outbox:
             return [take(tx, self.committer.site, row["run"], fact)]
 
         await self.committer.insist(write)
+        if note is not None:
+            self.wake()
 
     def _notice(self, tx: Transaction, row: Mapping[str, Any], text: str) -> None:
         """Tells the run's owner about one of its deliveries."""
