@@ -6,10 +6,10 @@ told that it arrived; what it shows is given to it whole, in values that name no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from starlette.routing import Route
 
@@ -311,6 +311,15 @@ class Fault:
 
     what: str
     mend: str
+
+
+@runtime_checkable
+class Grouped(Protocol):
+    """A platform whose groups of people are roles."""
+
+    async def groups(self) -> Mapping[str, Sequence[str]]:
+        """Each group's handle and the ids of its people."""
+        ...
 
 
 class Channel(Protocol):

@@ -90,6 +90,17 @@ def raw_of(tx: Transaction, number: int) -> Any:
     return json.loads(got[0]) if got and got[0] else None
 
 
+def recent(tx: Transaction, stream: str, conversation: str, most: int = 30) -> list[tuple[int, Any]]:
+    """The latest events of a conversation as they came, with their number, the newest first."""
+    query = (
+        sa.select(event.c.seq, event.c.raw)
+        .where(event.c.ws == tx.ws, event.c.stream == stream, event.c.conversation == conversation)
+        .order_by(event.c.seq.desc())
+        .limit(most)
+    )
+    return [(got[0], json.loads(got[1])) for got in tx.connection.execute(query) if got[1]]
+
+
 def by_number(tx: Transaction, number: int) -> dict[str, Any] | None:
     """An event by its number."""
     got = _NUMBERED.one(tx, {"seq": number})

@@ -3,7 +3,9 @@ these is an event for whatever waits for it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,10 +23,12 @@ from bot.runtime.desk import Desk, Said, said_of
 from bot.runtime.inbox import Work
 from channels.base import Channel, Inbound
 from channels.web.render import shown
-from store import inbox, outbox, people
+from store import inbox, outbox, people, runs
 from store.dialect import Transaction
 
 log = structlog.get_logger()
+_LINK = re.compile(r"^/?link\s+([\w-]{16,64})$", re.IGNORECASE)
+"""What proves who somebody is, typed where nobody else reads it."""
 
 
 class Acts:
@@ -179,10 +183,26 @@ class Acts:
         world = await self.desk.world()
         return f"You are {world.name_of(email)} here now. What waits on you comes to this chat."
 
+    async def _proved(self, channel: Channel, given: Inbound) -> None:
+        await channel.tell(given, await self._link(channel.name, given))
+
     async def _edited(self, channel: Channel, given: Inbound, who: senders.Who) -> None:
-        """A message was changed. One that was refused as a script is checked again; of one that runs it is said that an
-        edit changes nothing."""
-        return None
+        """A message was changed: one that was refused as a script is checked again, and its reply changes with it; of
+        one that runs it is said that the edited text does not."""
+        if given.ref is None or who.person is None:
+            return
+        stream = f"{channel.name}:message"
+        for number, raw in await self.desk.committer.read(inbox.recent, stream, given.conversation):
+            first = channel.read(raw)
+            if first is None or first.ref != given.ref or first.sender.ref != given.sender.ref:
+                continue
+            if await self.desk.committer.read(runs.get, scripts.run_id(first, number)) is not None:
+                await channel.tell(given, "This script runs already; the edited text is not run. Paste it again.")
+            elif self.scripts.refused(number):
+                pasted = Pasted(number=number, text=given.text, given=given, by=who.person.email)
+                if (said := await self.scripts.take(channel, pasted)) is not None:
+                    await channel.tell(given, said, alert=True)
+            return
 
     # --- words ------------------------------------------------------------------------------------------------
     async def _message(self, channel: Channel, number: int, given: Inbound, who: senders.Who) -> bool | Work:
@@ -194,6 +214,8 @@ class Acts:
             if not said.accepted:
                 await channel.tell(given, said.text, alert=True)
             return True
+        if given.direct and (proof := _LINK.match(given.text.strip())) is not None:
+            return partial(self._proved, channel, replace(given, data=proof[1]))
         if who.person is None or not meant:
             return False
         file = scripts.script_file(given)

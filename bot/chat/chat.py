@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from starlette.routing import Route
 
+from bot.chat.acquaintance import Acquaintance
 from bot.chat.acts import Acts
 from bot.chat.door import ChatDoor
 from bot.chat.platforms import channels_of
@@ -24,14 +25,17 @@ class Chat:
         self.door = ChatDoor(product.desk, product.clock, product.people_changed)
         self.acts = Acts(product.desk, channels, self.door)
         product.attach(ChatPost(channels, product.site, product.settings, product.clock))
+        self.acquaintance = Acquaintance(product.desk, channels, product.people_changed)
         for name in channels:
             product.inbox.doormen[name] = self.acts.doorman
 
     async def start(self) -> None:
         """Each channel by itself: one whose platform is away stops no other."""
         await asyncio.gather(*(channel.start(self.door) for channel in self.channels.values()))
+        self.acquaintance.start()
 
     async def stop(self) -> None:
+        await self.acquaintance.stop()
         await asyncio.gather(*(channel.stop() for channel in self.channels.values()), return_exceptions=True)
         await self.door.stop()
 

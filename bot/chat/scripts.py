@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +14,13 @@ from bot.domain.errors import WaitonError
 from bot.domain.ids import digest, token
 from bot.runtime.desk import Desk
 from bot.server import composing, phrases, rights
-from channels.base import Channel, Choice, File, Inbound, Message, Problems, Refused, Sent, Status, Thing
+from channels.base import Channel, Choice, File, Inbound, Later, Message, Problems, Refused, Sent, Status, Thing
 from store.dialect import Transaction
 
 SCRIPT_BYTES = 256 * 1024
 SCRIPTS = (".md", ".markdown", ".json", ".json5", ".txt")
 """Files that may be a script."""
+TRIES, KEPT = 5, 512
 SHOWN = 10
 """Problems that one reply shows."""
 ACTS = {"mend": "Mend and run", "wait": "Wait for the answer", "run": "Run as written", "off": "Discard"}
@@ -50,6 +53,11 @@ def read(secret: str, given: str) -> tuple[int, str] | None:
     return (int(number), act) if hmac.compare_digest(good.encode(), signed.encode()) else None
 
 
+def run_id(given: Inbound, number: int) -> str:
+    """The id of the run that a pasted script starts: the same however often it is taken."""
+    return "r_" + digest(f"{given.conversation} {number}")[:14]
+
+
 def script_file(given: Inbound) -> File | None:
     """The file of a message that may be a script."""
     return next((f for f in given.files if f.name.casefold().endswith(SCRIPTS)), None)
@@ -79,6 +87,12 @@ class Scripts:
     def __init__(self, desk: Desk, people_changed: Callable[[], None]) -> None:
         self.desk = desk
         self.people_changed = people_changed
+        self._shown: OrderedDict[int, str] = OrderedDict()
+        """Where the reply to a script that did not start stands: a cache, so that an edited script changes it."""
+
+    def refused(self, number: int) -> bool:
+        """Whether the script of this event was refused or held lately."""
+        return number in self._shown
 
     async def looks_like_one(self, text: str, by: str) -> bool:
         """Whether a text has a command at all."""
@@ -121,9 +135,8 @@ class Scripts:
             return jobs.ensure(tx, pasted.given, pasted.by, title, now)
 
         job = await desk.committer.write(ensure)
-        run_id = "r_" + digest(f"{pasted.given.conversation} {pasted.number}")[:14]
         try:
-            started = await desk.start(text, by=pasted.by, job=job, run_id=run_id)
+            started = await desk.start(text, by=pasted.by, job=job, run_id=run_id(pasted.given, pasted.number))
         except WaitonError as fault:
             return f"{fault} Nothing has started."
         if started.saved:
@@ -183,13 +196,24 @@ class Scripts:
         )
 
     async def _show(self, channel: Channel, pasted: Pasted, thing: Thing) -> None:
-        answer = await channel.send(pasted.given.conversation, thing, ident=f"p/{pasted.number}/{type(thing).__name__}")
+        """Puts it into the conversation, in place of what stood there before for the same script."""
+        where, ident = pasted.given.conversation, f"p/{pasted.number}/{type(thing).__name__}"
+        stood = self._shown.get(pasted.number)
+        if stood is not None and channel.capabilities.edits:
+            if isinstance(await channel.edit(where, stood, thing), Sent):
+                return
+        answer = await channel.send(where, thing, ident=ident)
+        for _ in range(TRIES):
+            if not isinstance(answer, Later):
+                break
+            await asyncio.sleep(answer.pause.total_seconds())
+            answer = await channel.send(where, thing, ident=ident, again=answer.lost)
         if isinstance(answer, Refused):
             await channel.tell(pasted.given, answer.why, alert=True)
-        elif not isinstance(answer, Sent):
-            await channel.send(
-                pasted.given.conversation, thing, ident=f"p/{pasted.number}/{type(thing).__name__}", again=answer.lost
-            )
+        elif isinstance(answer, Sent) and answer.ref is not None and not isinstance(thing, Message):
+            self._shown[pasted.number] = answer.ref
+            while len(self._shown) > KEPT:
+                self._shown.popitem(last=False)
 
 
 def told(problem: Mapping[str, Any], text: str) -> str:
