@@ -43,6 +43,8 @@ POLL_S = 1.0
 """How often a process looks for what others have written; no faster when idle."""
 DUE_AT_ONCE = 100
 """Due rows that one sweep takes to a commit."""
+CHANNELS = "channels"
+"""The setting in the database that has the names of the platforms that are on."""
 JOBS_KEPT = 4096
 """Jobs whose conversation stays in memory: a cache."""
 START_OF_TIME = datetime(2026, 1, 1, tzinfo=UTC)
@@ -107,6 +109,8 @@ class Product:
     def attach(self, post: Post) -> None:
         """The chat platforms of this process: what goes out to them, and what they show. Before `start`."""
         self.post = post
+        self.on = frozenset(post.channels) | self.settings.platforms.keys()
+        """Chat platforms that this workspace has, whichever process speaks to them."""
         held = Held()
         self.outbox = Outbox(self.committer, self.clock, post, held)
         self.displays = Displays(self.committer, self.clock, post, held)
@@ -115,6 +119,7 @@ class Product:
         """Ready to take facts: first what a process before this one left, then what is due."""
         await self.committer.start()
         await self.committer.write(lambda tx: self._hold(tx))
+        self.on |= await self.committer.write(self._platforms)
         for run_id in await self.committer.read(runs.with_more):
             await self.committer.fact(run_id, Continued(at=self.clock.now()))
         await self.inbox.route_all()
@@ -128,7 +133,7 @@ class Product:
     @property
     def _posts(self) -> bool:
         """Whether this process sends: what goes to platforms that only another one has is left to that."""
-        return not self.guest or not self.settings.platforms
+        return not self.guest or not self.on
 
     async def hold_run(self, run_id: str) -> None:
         """This process works on one run, alone."""
@@ -137,6 +142,12 @@ class Product:
         self.performer.below = set(await self.committer.read(_started_by, run_id))
         await self.committer.write(lambda tx: leases.take(tx, run_lease(run_id), self.holder, now, now + LASTS))
         await self.performer.look()
+
+    def _platforms(self, tx: Transaction) -> frozenset[str]:
+        """What the process that serves has on; one that serves says so to the others."""
+        if not self.guest:
+            people.put_setting(tx, CHANNELS, " ".join(sorted(self.on)))
+        return frozenset((people.setting_of(tx, CHANNELS) or "").split())
 
     def _hold(self, tx: Transaction) -> None:
         now = self.clock.now()
@@ -280,7 +291,7 @@ class Product:
     def _here(self, tx: Transaction, job: str) -> Callable[[Delivery], bool]:
         """Of a job: whether a delivery is the room's, by the one rule of where people are reached."""
         conversation = self._conversation(tx, job)
-        world, on = self._world.at(START_OF_TIME), self.post.channels
+        world, on = self._world.at(START_OF_TIME), self.on
 
         def here(row: Delivery) -> bool:
             way = reach.way(world, row.to, conversation, on, card=reach.card(world, row.kind, row.card))
@@ -291,7 +302,7 @@ class Product:
     def _sends(self, rows: list[Delivery], job: str) -> bool:
         """Whether something of these leaves for a platform, as far as is known without looking."""
         conversation = self._surfaces.get(job)
-        world, on = self._world.at(START_OF_TIME), self.post.channels
+        world, on = self._world.at(START_OF_TIME), self.on
         ways = (reach.way(world, r.to, conversation, on, card=reach.card(world, r.kind, r.card)) for r in rows)
         return any(way is None or way.channel != reach.WEB for way in ways)
 

@@ -89,6 +89,7 @@ _TOKEN_OF = Statement(
     )
 )
 _SETTING = Statement(sa.select(setting.c.value).where(setting.c.ws == b("ws"), setting.c.name == b("name")))
+_FORGET = Statement(sa.delete(setting).where(setting.c.ws == b("ws"), setting.c.name == b("name_")))
 _KEEP = Statement(
     lambda insert: (
         insert(setting)
@@ -273,6 +274,10 @@ def secret_key(tx: Transaction, fresh: str) -> str:
 def put_setting(tx: Transaction, name: str, value: str) -> None:
     """Keeps a small thing that processes of one database tell each other."""
     _KEEP.run(tx, {"ws": tx.ws, "name": name, "value": value})
+
+
+def drop_setting(tx: Transaction, name: str) -> None:
+    _FORGET.run(tx, {"ws": tx.ws, "name_": name})
 
 
 def setting_of(tx: Transaction, name: str) -> str | None:

@@ -13,6 +13,7 @@ import structlog
 
 from bot.chat import commands, forms, scripts, senders, taps
 from bot.chat.door import ChatDoor
+from bot.chat.questions import Questions
 from bot.chat.scripts import Pasted, Scripts
 from bot.domain.changes import CARDS
 from bot.domain.facts import Answered
@@ -39,6 +40,7 @@ class Acts:
         self.channels = channels
         self.door = door
         self.scripts = Scripts(desk, door.people_changed)
+        self.questions = Questions(desk)
         self.commands = commands.Commands(desk, self.scripts)
 
     async def doorman(self, number: int, event: dict[str, Any]) -> bool | Work:
@@ -92,6 +94,9 @@ class Acts:
         if tap is None or row is None:
             await channel.tell(given, "This question is not known here. Nothing changed.", alert=True)
             return
+        formless = not channel.capabilities.forms and (tap.choice is None or self._wants_reason(row, tap))
+        if formless and tap.more != "not" and await self.questions.begin(channel, given):
+            return
         if tap.more is not None:
             said = await forms.edited(self.desk, row, tap.more, "", who)
             await channel.tell(given, said.text, alert=not said.accepted)
@@ -103,6 +108,15 @@ class Acts:
             said = await self._answer(row, buttons[tap.choice], given, who, number)
         if not said.accepted:
             await channel.tell(given, self._how(said, row, given), alert=True)
+
+    def _wants_reason(self, row: Mapping[str, Any], tap: taps.Tap) -> bool:
+        """Whether a comment must go with what was tapped."""
+        buttons = shown(row["card"]).buttons
+        return (
+            tap.choice is not None
+            and tap.choice < len(buttons)
+            and bool(forms.needs_reason(row["card"], buttons[tap.choice]))
+        )
 
     def _how(self, said: Said, row: Mapping[str, Any], given: Inbound) -> str:
         """What to do about a refusal, where the card itself does not offer it."""
@@ -207,6 +221,9 @@ class Acts:
     # --- words ------------------------------------------------------------------------------------------------
     async def _message(self, channel: Channel, number: int, given: Inbound, who: senders.Who) -> bool | Work:
         meant = given.direct or given.mentioned or given.kind == "command"
+        if await self.questions.reply(channel, given, who):
+            await self._routed(number)
+            return True
         row = await self.desk.committer.read(self._replied, given, who)
         if row is not None and not given.mentioned:
             value, reason = self._worded(row, given.text)

@@ -14,7 +14,20 @@ from bot.domain.errors import WaitonError
 from bot.domain.ids import digest, token
 from bot.runtime.desk import Desk
 from bot.server import composing, phrases, rights
-from channels.base import Channel, Choice, File, Inbound, Later, Message, Problems, Refused, Sent, Status, Thing
+from channels.base import (
+    Channel,
+    Choice,
+    File,
+    Inbound,
+    Later,
+    Message,
+    Problems,
+    Refused,
+    Sent,
+    Settled,
+    Status,
+    Thing,
+)
 from store.dialect import Transaction
 
 SCRIPT_BYTES = 256 * 1024
@@ -144,7 +157,12 @@ class Scripts:
             said = f"Saved as `{saved['name']}`, version {saved['version']}. It starts by itself from now on."
             await self._show(channel, pasted, Message(text=said, place=("its page", f"{desk.site.url}/scripts")))
             return None
-        return "It is refused now; paste it again. Nothing has started." if started.refused else None
+        if started.refused:
+            return "It is refused now; paste it again. Nothing has started."
+        if (stood := self._shown.pop(pasted.number, None)) is not None and channel.capabilities.edits:
+            done = Settled(title="", text="", outcome="It has started")
+            await channel.edit(pasted.given.conversation, stood, done)
+        return None
 
     async def _mended(self, pasted: Pasted, state: composing.State, job: str | None) -> tuple[str, composing.State]:
         """The text with every mend that there is, from its end to its beginning, so that places stay right."""

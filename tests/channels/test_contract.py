@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from bot.runtime.tools import tool
+from bot.wiring import Product
+from store import people
+from store.dialect import Transaction
 from tests.channels.stage import Stage
-from tests.channels.world import Maker, Stand, stand
+from tests.channels.world import Maker, Stand, playing, stand
 from tests.doubles.plain import Plain
-from tests.runtime.world import until
+from tests.runtime.world import settings, until
 
 pytestmark = pytest.mark.anyio
 ASK = "- scope = ask @ana approve decline\n  > Extend the pilot?\n- say\n  > It was {scope}\n"
@@ -181,6 +185,57 @@ async def test_a_hundred_taps_at_once_settle_once(stage: Stage, tmp_path: Path) 
         assert told["ops"][0]["value"] in ("approve", "decline") and calls == ["deploy"]
 
 
+FORM = """- when = ask @ana
+  > When do you start?
+  ```json
+  {fields: [{name: "day", type: "date"}, {name: "people", type: "number", min: 1}]}
+  ```
+"""
+
+
+async def test_a_form_is_filled_and_what_is_wrong_in_it_is_said_at_its_field(stage: Stage, tmp_path: Path) -> None:
+    async with stand(stage, tmp_path) as at:
+        await stage.paste("bo", FORM)
+        card = await at.alone("ana", "When do you start?")
+        if not stage.capabilities.forms:
+            pytest.skip(f"{stage.name} has no forms")
+        wrong = await stage.fill("ana", card, {"day": "2026-03-04", "people": "0"})
+        assert "people" in wrong
+        assert (await at.run(state="waiting"))["ops"][0]["state"] == "waiting"
+        assert not await stage.fill("ana", card, {"day": "2026-03-04", "people": "2"})
+        assert (await at.run())["ops"][0]["value"] == {"day": "2026-03-04", "people": 2}
+
+
+async def test_whoever_proves_who_they_are_is_reached_there(stage: Stage, tmp_path: Path) -> None:
+    async with stand(stage, tmp_path) as at:
+        secret, until = "a-secret-of-enough-letters", at.product.clock.now() + timedelta(minutes=15)
+
+        def made(tx: Transaction) -> None:
+            people.put(tx, "mika@acme.de", "Mika")
+            people.add_login(tx, secret, "mika@acme.de", until, "link")
+
+        await at.product.committer.write(made)
+        at.product.people_changed()
+        await stage.write("mika", f"link {secret}")
+        assert "You are Mika here now" in await at.was_told("mika", "Mika")
+        await stage.paste("bo", ASK.replace("@ana", "@mika"))
+        card = await at.card("mika", "Extend the pilot?")
+        await stage.tap("mika", card, "approve")
+        assert (await at.run())["ops"][0]["by"] == "mika@acme.de"
+
+
+async def test_what_can_be_typed_is_answered(stage: Stage, tmp_path: Path) -> None:
+    async with stand(stage, tmp_path) as at:
+        await asked(at)
+        await at.card("ana", "Extend the pilot?")
+        await stage.write("ana", "inbox")
+        assert "/a/" in await at.was_told("ana", "Extend the pilot?")
+        await stage.write("bo", "check\n- n = count fils")
+        assert "fils" in await at.was_told("bo", "1:")
+        await stage.write("bo", "rehearse\n" + ASK)
+        assert "nothing was stored or sent" in await at.was_told("bo", "ways through it")
+
+
 # --- what goes wrong -------------------------------------------------------------------------------------------------
 async def test_a_platform_that_was_away_loses_and_doubles_nothing(stage: Stage, tmp_path: Path) -> None:
     async with stand(stage, tmp_path) as at:
@@ -203,6 +258,26 @@ async def test_an_answer_that_is_lost_doubles_no_card_that_can_be_looked_up(stag
         await at.run()
         if stage.capabilities.looks_up:
             assert len([m for m in stage.seen("ana") if "Extend the pilot?" in m.text and m.ref != card.ref]) <= 1
+
+
+async def test_a_card_answered_while_the_platform_was_not_served_converges(stage: Stage, tmp_path: Path) -> None:
+    async with stage:
+        async with playing(stage, tmp_path) as at:
+            await asked(at)
+            card = await at.card("ana", "Extend the pilot?")
+            run = (await at.run(state="waiting"))["id"]
+        elsewhere = Product(settings(tmp_path), guest=True)
+        await elsewhere.start()
+        said = await elsewhere.desk.answer(run, "scope", "approve", by="ana@acme.de")
+        await elsewhere.stop()
+        assert said.accepted
+        async with playing(stage, tmp_path) as at:
+            await at.run()
+            await at.shows("bo", "It was approve")
+            if stage.capabilities.edits:
+                await until(lambda: any(m.ref == card.ref and not m.buttons for m in stage.seen("ana")))
+            await stage.tap("ana", card, "decline")
+            assert "approve" in await at.was_told("ana", "Nothing changed")
 
 
 async def test_a_platform_that_is_busy_is_waited_for(stage: Stage, tmp_path: Path) -> None:

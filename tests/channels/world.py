@@ -72,42 +72,43 @@ class Stand:
 async def stand(
     stage: Stage, folder: Path, tools: tuple[Tool, ...] = (), clock: Clock | None = None, **more: Any
 ) -> AsyncGenerator[Stand]:
-    """Starts the product on the stage; a platform that calls finds it on a port of its own."""
+    """The product on a stage, from its opening to its end."""
+    async with stage, playing(stage, folder, tools, clock, **more) as at:
+        yield at
+
+
+@asynccontextmanager
+async def playing(
+    stage: Stage, folder: Path, tools: tuple[Tool, ...] = (), clock: Clock | None = None, **more: Any
+) -> AsyncGenerator[Stand]:
+    """One process on a stage that stands; a platform that calls finds it on a port of its own."""
     people = tuple(replace(p, identities={stage.name: stage.ref(p.name.lower())}) for p in PEOPLE)
     set_ = settings(folder, port=0, people=people, policy=Policy(approve={}), **more)
-    async with stage:
-        given = _platforms(stage)
-        set_ = replace(set_, channels=frozenset({"web", stage.name}), platforms=given)
-        held = bound(set_)
-        address = f"http://127.0.0.1:{held.getsockname()[1]}"
-        stage.connect(address)
-        set_ = replace(set_, public_url=address if _called(stage) else None)
-        product = Product(set_, clock=clock or SystemClock(), tools=Tools(tools))
-        channels: dict[str, Channel] = (
-            {stage.name: stage} if isinstance(stage, Plain) else channels_of(set_, product.clock.now)
-        )
-        chat = Chat(product, channels)
-        await product.start()
-        server = _Quiet(uvicorn.Config(app(product, chat.routes()), log_config=None, lifespan="off"))
-        serving = asyncio.create_task(server.serve([held]))
-        await chat.start()
-        await stage.ready()
-        try:
-            yield Stand(stage=stage, product=product, chat=chat)
-        finally:
-            server.should_exit = True
-            await serving
-            await chat.stop()
-            await product.stop()
+    set_ = replace(set_, channels=frozenset({"web", stage.name}), platforms=_platforms(stage))
+    held = bound(set_)
+    address = f"http://127.0.0.1:{held.getsockname()[1]}"
+    stage.connect(address)
+    set_ = replace(set_, public_url=address)
+    product = Product(set_, clock=clock or SystemClock(), tools=Tools(tools))
+    own = isinstance(stage, Plain)
+    channels: dict[str, Channel] = {stage.name: stage} if own else channels_of(set_, product.clock.now)
+    chat = Chat(product, channels)
+    await product.start()
+    server = _Quiet(uvicorn.Config(app(product, chat.routes()), log_config=None, lifespan="off"))
+    serving = asyncio.create_task(server.serve([held]))
+    await chat.start()
+    await stage.ready()
+    try:
+        yield Stand(stage=stage, product=product, chat=chat)
+    finally:
+        server.should_exit = True
+        await serving
+        await chat.stop()
+        await product.stop()
 
 
 class _Quiet(uvicorn.Server):
     def install_signal_handlers(self) -> None: ...
-
-
-def _called(stage: Stage) -> bool:
-    """Whether the platform calls the product."""
-    return getattr(stage, "calls", False) is True
 
 
 def _platforms(stage: Stage) -> dict[str, dict[str, str]]:
