@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import secrets
-from datetime import timedelta
-
 from bot.domain.errors import WaitonError
 from bot.exits import FINE
+from bot.runtime.desk import LOGIN_MINUTES
 from bot.terminal import acting, product
 from store import people
-
-LINK_MINUTES = 15
 
 
 async def link(email: str, channel: str, ref: str | None) -> int:
@@ -24,10 +20,8 @@ async def link(email: str, channel: str, ref: str | None) -> int:
             return FINE
         if channel not in one.settings.platforms:
             raise WaitonError(f"{channel} is not on: its token is not set")
-        secret = secrets.token_urlsafe(18)
-        until = one.clock.now() + timedelta(minutes=LINK_MINUTES)
-        await one.committer.write(lambda tx: people.add_login(tx, secret, me, until, "link"))
-        print(f"{me} sends this to the bot on {channel}, where nobody else reads it, within {LINK_MINUTES} minutes:")
+        secret = await one.desk.proof(me)
+        print(f"{me} sends this to the bot on {channel}, where nobody else reads it, within {LOGIN_MINUTES} minutes:")
         print(f"link {secret}")
         return FINE
 

@@ -395,6 +395,12 @@ class Desk:
         base = base or await self.committer.read(people.setting_of, "url") or self.settings.url
         return f"{base}/login/{secret}"
 
+    async def proof(self, email: str) -> str:
+        """What proves on a platform that somebody is this person: once, within 15 minutes."""
+        secret, until = secrets.token_urlsafe(18), self.clock.now() + timedelta(minutes=LOGIN_MINUTES)
+        await self.committer.write(lambda tx: people.add_login(tx, secret, email, until, "link"))
+        return secret
+
     async def log_in(self, secret: str) -> tuple[str, str] | None:
         """Uses a link up: the session's cookie and whose it is; None where the link is used, old or unknown."""
         now = self.clock.now()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from bot.runtime.tools import tool
 from bot.wiring import Product
 from store import people
-from store.dialect import Transaction
 from tests.channels.stage import Stage
 from tests.channels.world import Maker, Stand, playing, stand
 from tests.doubles.plain import Plain
@@ -208,14 +206,9 @@ async def test_a_form_is_filled_and_what_is_wrong_in_it_is_said_at_its_field(sta
 
 async def test_whoever_proves_who_they_are_is_reached_there(stage: Stage, tmp_path: Path) -> None:
     async with stand(stage, tmp_path) as at:
-        secret, until = "a-secret-of-enough-letters", at.product.clock.now() + timedelta(minutes=15)
-
-        def made(tx: Transaction) -> None:
-            people.put(tx, "mika@acme.de", "Mika")
-            people.add_login(tx, secret, "mika@acme.de", until, "link")
-
-        await at.product.committer.write(made)
+        await at.product.committer.write(lambda tx: people.put(tx, "mika@acme.de", "Mika"))
         at.product.people_changed()
+        secret = await at.product.desk.proof("mika@acme.de")
         await stage.write("mika", f"link {secret}")
         assert "You are Mika here now" in await at.was_told("mika", "Mika")
         await stage.paste("bo", ASK.replace("@ana", "@mika"))
