@@ -140,7 +140,7 @@ class _Composer:
         words = [item["rest"]]
         n += 1
         # What is indented below an item and is neither an item nor a quote was written on with Shift and Enter.
-        while n < len(lines) and lines[n].strip() and not any(p.match(lines[n]) for p in (_ITEM, _QUOTE, _FENCE)):
+        while n < len(lines) and lines[n][:1] == " " and not any(p.match(lines[n]) for p in (_ITEM, _QUOTE, _FENCE)):
             words.append(lines[n].strip())
             n += 1
         style = "ordered" if item["number"] else "bullet"
