@@ -22,8 +22,8 @@ class Capabilities:
     `edits`: a message can be changed in place. `looks_up`: what was accepted can be found again, or is refused a second
     time, so that nothing is sent twice. `repeats`: kinds of things that may go out again where neither is so: a card
     stands for the same question however often it is there. `buttons`: choices it shows as buttons at most.
-    `text_limit`: characters of one message. `local_times`: it shows instants in the reader's own zone. `forms`: it has forms of its
-    own. `private`: whoever acts can be told something that others do not see."""
+    `text_limit`: characters of one message. `local_times`: it shows instants in the reader's own zone. `forms`: it has
+    forms of its own. `private`: whoever acts can be told something that others do not see."""
 
     edits: bool = True
     looks_up: bool = False

@@ -31,6 +31,8 @@ log = structlog.get_logger()
 
 BASE_URL = "https://slack.com/api/"
 TIMEOUT_S = 10
+NONE = "-"
+"""In place of a token that is not set: for an empty one Bolt looks into the environment."""
 PATIENCE_S = 0.8
 """How long a form may take before a bare one is opened: Slack gives three seconds from the tap."""
 
@@ -71,7 +73,9 @@ class Slack:
         self._now = now
         self._timeout_s = timeout_s
         self._watching = watching
-        client = AsyncWebClient(token=bot_token, base_url=base_url, timeout=int(timeout_s) or 1, retry_handlers=[])
+        client = AsyncWebClient(
+            token=bot_token or NONE, base_url=base_url, timeout=int(timeout_s) or 1, retry_handlers=[]
+        )
         self._client = client
         self._calls = Calls(client)
         self._people = People(self._calls, now)
@@ -80,8 +84,9 @@ class Slack:
             self.name, self._calls, self._people, self._outgoing, now, patience_s=patience_s, gone=self._was_taken_out
         )
         self._app = AsyncApp(
+            name="waiton",
             client=client,
-            signing_secret=signing_secret or "-",
+            signing_secret=signing_secret or NONE,
             logger=_quiet,
             raise_error_for_unhandled_request=False,
             before_authorize=self._entrance.middleware,
@@ -233,7 +238,7 @@ class Slack:
         )
 
     def _was_taken_out(self, event: str) -> None:
-        log.warning("slack.taken_out", event=event)
+        log.warning("slack.taken_out", what=event)
         what = (
             "the app was removed from the workspace" if event == "app_uninstalled" else "Slack's tokens were taken back"
         )

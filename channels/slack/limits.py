@@ -72,7 +72,7 @@ INPUTS = frozenset(
 def faults(blocks: Sequence[Mapping[str, Any]], *, text: str = "", edit: bool = False) -> list[str]:
     """What Slack would refuse in a message, each as `place: what`; none where it fits."""
     found = list(_blocks(blocks, MESSAGE_BLOCKS))
-    if (size := sum(map(len, _texts(blocks)))) > BLOCK_TEXT:
+    if (size := characters(blocks)) > BLOCK_TEXT:
         found.append(f"blocks: {size} characters of text, {BLOCK_TEXT} fit")
     if len(text) > (most := EDIT_TEXT if edit else POST_TEXT):
         found.append(f"text: {len(text)} characters, {most} fit")
@@ -81,6 +81,11 @@ def faults(blocks: Sequence[Mapping[str, Any]], *, text: str = "", edit: bool = 
     if not blocks and not text:
         found.append("text: nothing is said")
     return found
+
+
+def characters(blocks: Sequence[Mapping[str, Any]]) -> int:
+    """How much text blocks hold together."""
+    return sum(map(len, _texts(blocks)))
 
 
 def view_faults(view: Mapping[str, Any]) -> list[str]:

@@ -59,7 +59,7 @@ class Watching:
     seconds between attempts, the last one for ever."""
 
     ping_s: float = 10.0
-    silence: timedelta = timedelta(seconds=40)
+    silence: timedelta = timedelta(seconds=30)
     pauses_s: tuple[float, ...] = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 
 
@@ -142,7 +142,7 @@ class Link:
     async def _connect(self, client: _Client) -> None:
         """Opens the socket, once: the SDK would try for ever, with an address that serves one attempt."""
         client.current_session = await client.aiohttp_client_session.ws_connect(
-            client.wss_uri or "", autoping=False, heartbeat=self._watching.ping_s, proxy=client.proxy
+            client.wss_uri or "", autoping=False, proxy=client.proxy
         )
         client.current_session_monitor = asyncio.ensure_future(client.monitor_current_session())
         client.message_receiver = asyncio.ensure_future(client.receive_messages())

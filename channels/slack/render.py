@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import groupby
 from typing import Any
 
 from channels.base import Attached, Card, Choice, Home, Line, Message, Problems, Settled, Status, Thing
@@ -39,6 +38,11 @@ STATES = {
     "refused": "↩️",
 }
 TENSES = {"past": "✓", "now": "▸", "next": "○"}
+NOTHING = "(nothing was said)"
+PARAMS = 1_200
+"""Characters of what an approval holds for; a longer one is cut, and says so."""
+SURE = 80
+"""Characters of what is asked once more, where many choices ask."""
 CUT = "it was too long for one message and is cut"
 IN_A_FILE = "it was too long for one message; the whole is in a file beside it"
 
@@ -59,6 +63,7 @@ def posts(thing: Thing, now: datetime) -> tuple[Post, ...]:
     if isinstance(thing, Message) and thing.parts:
         return tuple(post for part in thing.parts for post in posts(part, now))
     made = _post(thing, now)
+    made = made if made.text else replace(made, text=NOTHING)
     if faults := limits.faults(made.blocks, text=made.text):
         return (bare(thing, now, faults[0]),)
     return (made,)
@@ -67,7 +72,7 @@ def posts(thing: Thing, now: datetime) -> tuple[Post, ...]:
 def bare(thing: Thing, now: datetime, why: str) -> Post:
     """A thing in plain text, its choices numbered: what every reader can be shown. `why`: what did not fit."""
     note = f"sent as plain text, without buttons: {why}"
-    return Post(text=within(_words(thing, now), limits.TEXT), note=note, files=_files(thing))
+    return Post(text=within(_words(thing, now), limits.TEXT) or NOTHING, note=note, files=_files(thing))
 
 
 def home(given: Home) -> dict[str, Any]:
@@ -100,20 +105,22 @@ def _post(thing: Thing, now: datetime) -> Post:
 
 
 def _card(card: Card, now: datetime) -> Post:
-    head, whole = paragraphs(card.text, 6_000, title=card.title)
-    blocks = list(head)
-    if card.params:
-        lines = "\n".join(f"{name}: {value}" for name, value in card.params)
-        blocks.append(code(fitting(lines, 1_500)))
-        whole = whole and len(lines) <= 1_500
+    params = "\n".join(f"{name}: {value}" for name, value in card.params)
+    held = [code(fitting(params, PARAMS))] if params else []
     listed, rows, fits = choices(_answers(card))
-    blocks += [*listed, *context(within(card.taps, 1_000)), *_with_more(rows, card.more)]
+    below = [*held, *listed, *context(within(card.taps, 600)), *_with_more(rows, card.more)]
     written = "or reply in this message's thread" if card.free else ""
     since = f"waiting on you since {when(card.since, now)}" if card.since else ""
     until = f"until {when(card.until, now)}" if card.until else ""
-    blocks += context(within(card.asker, 300), since, until, written, link(card.place))
-    note = None if whole and fits else CUT
-    return Post(text=within(_words(card, now), limits.TEXT), blocks=tuple(blocks), note=note)
+    below += context(within(card.asker, 300), since, until, written, link(card.place))
+    head, whole = paragraphs(card.text, _room(below), title=card.title)
+    note = None if whole and fits and len(params) <= PARAMS else CUT
+    return Post(text=within(_words(card, now), limits.TEXT), blocks=(*head, *below), note=note)
+
+
+def _room(below: Sequence[Block]) -> int:
+    """Characters that are left for the text above these blocks."""
+    return max(500, limits.BLOCK_TEXT - 400 - limits.characters(below))
 
 
 def _answers(card: Card) -> tuple[Choice, ...]:
@@ -136,18 +143,17 @@ def _settled(card: Settled, now: datetime) -> Post:
 def _status(status: Status, now: datetime) -> Post:
     count = f" · {status.done} of {status.of}" if status.of else ""
     blocks = [section(f"{STATES.get(status.state, '•')} *{within(status.title, 300)}* · {status.state}{count}")]
-    facts = "\n".join(f"{within(name, 100)}: {within(words, 500)}" for name, words in status.facts)
-    if facts:
-        blocks += context(facts)
-    blocks += [section(f"⚠️ {within(note, 500)}") for note in status.notes[:5]]
+    if facts := [f"{within(name, 60)}: {within(words, 200)}" for name, words in status.facts[:6]]:
+        blocks += context("\n".join(facts))
+    blocks += [section(f"⚠️ {within(note, 300)}") for note in status.notes[:5]]
     if len(status.notes) > 5:
         blocks += context(f"and {len(status.notes) - 5} more notes")
     if lines := _plan(status.lines):
         blocks += _lines([line if isinstance(line, str) else _line(line, now) for line in lines])
     if status.error:
-        blocks += [section("What went wrong"), code(fitting(status.error, 1_000))]
+        blocks += [section("What went wrong"), code(fitting(status.error, 700))]
     if status.result is not None:
-        blocks += [section("Result"), code(fitting(status.result, 2_000))]
+        blocks += [section("Result"), code(fitting(status.result, 1_500))]
     listed, rows, _ = choices(status.choices)
     blocks += [*listed, *rows, *context(link(status.place))]
     return Post(text=within(_words(status, now), limits.TEXT), blocks=tuple(blocks))
@@ -177,7 +183,7 @@ def _line(line: Line, now: datetime) -> str:
     at = f" · {when(line.at, now)}" if line.at and line.tense == "past" else ""
     since = f" since {when(line.at, now)}" if line.at and line.tense == "now" else ""
     until = f", until {when(line.until, now)}" if line.until and line.tense == "now" else ""
-    words = within(line.text, 200)
+    words = within(line.text, 120)
     return f"{TENSES[line.tense]} {f'*{words}*' if line.tense == 'now' else words}{at}{since}{until}"
 
 
@@ -215,21 +221,19 @@ def _problems(refused: Problems, now: datetime) -> Post:
 
 
 def _message(message: Message, now: datetime) -> Post:
-    blocks, whole = paragraphs(message.text, 8_000, title=message.title)
+    listed, rows, fits = choices(message.choices)
+    below = [*listed, *rows, *context(link(message.place))]
+    blocks, whole = paragraphs(message.text, _room(below), title=message.title)
     if message.image:
         alt = fitting(message.title or message.text or "picture", 200)
         blocks.append({"type": "image", "image_url": message.image, "alt_text": alt})
-    listed, rows, fits = choices(message.choices)
-    blocks += [*listed, *rows, *context(link(message.place))]
     files = _files(message)
-    note = None
+    note = None if fits else CUT
     if not whole:
         files = (*files, Attached(name="message.txt", content=message.text.encode()))
         note = IN_A_FILE
-    words = within(_words(message, now), limits.TEXT)
-    if not blocks:
-        words = words or "(nothing was said)" if not files else "with a file"
-    return Post(text=words, blocks=tuple(blocks), files=files, note=note or (None if fits else CUT))
+    words = within(_words(message, now), limits.TEXT) or ("with a file" if files else "")
+    return Post(text=words, blocks=(*blocks, *below), files=files, note=note)
 
 
 def _files(thing: Thing) -> tuple[Attached, ...]:
@@ -252,9 +256,9 @@ def _files(thing: Thing) -> tuple[Attached, ...]:
 def choices(given: Sequence[Choice]) -> tuple[list[Block], list[Block], bool]:
     """Choices: what of them stands in the body, the rows to tap, and whether every label is shown whole.
 
-    Up to 25 are buttons, up to 100 lists to pick from (those that ask once more in lists of their own, since Slack asks
-    for a list as a whole), more are numbers to answer with. Where a label is too long for its place all of them are
-    numbers, and the body says what each stands for."""
+    Up to 25 are buttons, up to 100 a list to pick from (those that ask once more in a list of their own, since Slack
+    asks for a list as a whole), more are numbers to answer with. Where a label is too long for its place all of them
+    are numbers, and the body says what each stands for."""
     fit = limits.BUTTON if len(given) <= limits.BUTTONS else limits.OPTION
     numbered = len(given) > limits.OPTIONS or any(len(one.label) > fit for one in given)
     listed, whole = _numbered(given) if numbered else ([], True)
@@ -263,17 +267,18 @@ def choices(given: Sequence[Choice]) -> tuple[list[Block], list[Block], bool]:
         return [*listed, *context("Answer with a number, in this message's thread.")], [], whole
     made = [(label, one, f"c{n}") for n, (label, one) in enumerate(zip(labels, given, strict=True))]
     if len(given) <= limits.BUTTONS:
-        return listed, _rows([_button(*one) for one in made if one[1].data or one[1].url]), whole
-    picks: list[Block] = []
-    ordered = sorted(made, key=lambda one: one[1].sure or "")
-    for sure, group in groupby(ordered, key=lambda one: one[1].sure or ""):
-        picks.append(_select(list(group), sure))
-    return listed, _rows(picks[: limits.ACTIONS * 5]), whole
+        asked = limits.CONFIRM_TEXT if len(given) <= limits.IN_A_ROW else SURE
+        return listed, _rows([_button(*one, asked) for one in made if one[1].data or one[1].url]), whole
+    harmless = [one for one in made if not one[1].sure]
+    asking = [one for one in made if one[1].sure]
+    said = {one.sure for _, one, _ in asking}
+    sure = (asking[0][1].sure or "") if len(said) == 1 else "What is picked here starts at once."
+    return listed, _rows([_select(group, ask) for group, ask in ((harmless, ""), (asking, sure)) if group]), whole
 
 
 def _numbered(given: Sequence[Choice]) -> tuple[list[Block], bool]:
     lines = "\n".join(f"{n}. {one.label}" for n, one in enumerate(given, 1))
-    return paragraphs(lines, 5_000)
+    return paragraphs(lines, 3_500)
 
 
 def _rows(elements: Sequence[Block]) -> list[Block]:
@@ -281,7 +286,7 @@ def _rows(elements: Sequence[Block]) -> list[Block]:
     return [{"type": "actions", "elements": list(elements[at : at + step])} for at in range(0, len(elements), step)]
 
 
-def _button(label: str, one: Choice, ident: str) -> Block:
+def _button(label: str, one: Choice, ident: str, asked: int = limits.CONFIRM_TEXT) -> Block:
     made: Block = {"type": "button", "text": plain(label, limits.BUTTON), "action_id": ident}
     if one.url:
         made["url"] = one.url
@@ -289,7 +294,7 @@ def _button(label: str, one: Choice, ident: str) -> Block:
         made["value"] = one.data
     if one.tone:
         made["style"] = {"first": "primary", "danger": "danger"}[one.tone]
-    return made | ({"confirm": _asked(one.sure, one.label)} if one.sure else {})
+    return made | ({"confirm": _asked(fitting(one.sure, asked), one.label)} if one.sure else {})
 
 
 def _select(group: Sequence[tuple[str, Choice, str]], sure: str) -> Block:

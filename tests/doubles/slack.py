@@ -87,7 +87,7 @@ class User:
 
 @dataclass
 class Fault:
-    """What happens to the next calls. `kind`: away, lose, busy; `method`: only to that one."""
+    """What happens to the next calls. `kind`: away, lose, busy, none; `method`: only to that one."""
 
     kind: str
     calls: int
@@ -137,6 +137,7 @@ class Slack:
         self.url = ""
         self.sockets: list[web.WebSocketResponse] = []
         self.opened = 0
+        self.pings = 0
         self.connected = asyncio.Event()
         self.called = asyncio.Condition()
         self.waiting: dict[str, asyncio.Future[Any]] = {}
@@ -375,7 +376,7 @@ class Slack:
             raise Refusal("invalid_blocks", response_metadata={"messages": faults})
         if any(b["type"] == "image" and not b["image_url"].startswith("https://") for b in blocks):
             raise Refusal("invalid_blocks", response_metadata={"messages": ["downloading image failed"]})
-        if sum(map(len, limits._texts(blocks))) > BLOCK_TEXT:
+        if limits.characters(blocks) > BLOCK_TEXT:
             raise Refusal("msg_blocks_too_long")
         return blocks
 
@@ -433,8 +434,11 @@ class Slack:
         self.connected.set()
         await self._noticed()
         async for message in socket:
-            if message.type == WSMsgType.PING and self.pongs:
-                await socket.pong(message.data)
+            if message.type == WSMsgType.PING:
+                if self.pongs:
+                    await socket.pong(message.data)
+                self.pings += 1
+                await self._noticed()
             elif message.type == WSMsgType.TEXT:
                 answer = json.loads(message.data)
                 if (waiting := self.waiting.get(answer["envelope_id"])) and not waiting.done():
