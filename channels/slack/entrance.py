@@ -107,8 +107,7 @@ class Entrance:
             case "tap":
                 await self._tapped(self.door, raw, given)
             case "form":
-                wrong = modals.wrong(raw["view"], await self.door.submitted(self._name, given))
-                return {"response_action": "errors", "errors": wrong} if wrong else None
+                return modals.answer(raw["view"], await self.door.submitted(self._name, given))
             case "message" if raw.get("type") == "view_submission":
                 return await self._script(self.door, raw, given)
             case "command" if not given.text:
@@ -225,7 +224,9 @@ class Entrance:
         if not isinstance(sent, Sent):
             return {"response_action": "errors", "errors": {modals.SCRIPT_FIELD: REFUSING}}
         where = inbound.place(channel, sent.ref)
-        await door.take(self._name, replace(given, conversation=where, ref=sent.ref, direct=channel.startswith("D")))
+        shown = {**raw, inbound.SHOWN: {"channel": channel, "ts": sent.ref}}
+        given = replace(given, conversation=where, ref=sent.ref, direct=channel.startswith("D"), raw=shown)
+        await door.take(self._name, given)
         return None
 
     async def _show_home(self, sender: Sender) -> None:

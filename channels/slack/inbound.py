@@ -15,6 +15,8 @@ from channels.slack.pasted import Names, Pasted, pasted
 COMMAND = "/waiton"
 RUN_SHORTCUT = "waiton_run"
 NEW_SHORTCUT = "waiton_new"
+SHOWN = "waiton_shown"
+"""Beside a form's payload: the message by which its script was shown, once it is there."""
 IGNORED = frozenset({"bot_message", "message_changed", "message_deleted", "message_replied"})
 SPOKEN = frozenset({None, "file_share", "thread_broadcast", "me_message"})
 """Subtypes of messages that somebody wrote; the others tell of joins, topics, pins and the like."""
@@ -226,14 +228,17 @@ def _form(raw: Raw, known: Known) -> Inbound | None:
     sender = _sender(raw, raw["user"]["id"], known, raw["user"])
     direct = _is_direct(parts(origin.conversation)[0])
     if view.get("callback_id") == modals.SCRIPT:
+        shown = raw.get(SHOWN) or {}
         return Inbound(
             kind="message",
             ident=f"form:{view['id']}",
-            conversation=origin.conversation,
+            conversation=place(shown["channel"], shown["ts"]) if shown else origin.conversation,
             sender=sender,
             text=str(modals.values(view).get(modals.SCRIPT_FIELD) or ""),
-            direct=direct,
+            direct=_is_direct(shown["channel"]) if shown else direct,
             mentioned=True,
+            ref=shown.get("ts"),
+            at=instant(shown.get("ts")),
             raw=raw,
         )
     if view.get("callback_id") != modals.FORM:

@@ -101,15 +101,19 @@ def values(view: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def wrong(view: Mapping[str, Any], problems: Mapping[str, str]) -> dict[str, str]:
-    """What is wrong with which field, as Slack shows it; what concerns none of them stands at the first."""
+def answer(view: Mapping[str, Any], problems: Mapping[str, str]) -> dict[str, Any] | None:
+    """What goes back for a form that was sent: what is wrong with which field; what concerns none of them stands at
+    the first, and alone where there are no fields. None where nothing is wrong."""
     inputs = [block["block_id"] for block in view.get("blocks") or () if block.get("type") == "input"]
+    if not problems:
+        return None
+    if not inputs:
+        return {"response_action": "update", "view": told("Not sent", " ".join(problems.values()))}
     shown: dict[str, str] = {}
     for name, words in problems.items():
-        place = name if name in inputs else inputs[0] if inputs else None
-        if place:
-            shown[place] = f"{shown[place]} {words}" if place in shown else words
-    return shown
+        place = name if name in inputs else inputs[0]
+        shown[place] = f"{shown[place]} {words}" if place in shown else words
+    return {"response_action": "errors", "errors": shown}
 
 
 def _kept(view: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from channels.base import Form, FormField, Sent
@@ -99,6 +101,7 @@ async def test_the_command_opens_a_form_whose_script_gets_a_thread(world: World)
     (seen,) = world.stage.seen("bo")
     assert (given.kind, given.text, given.mentioned) == ("message", SCRIPT, True)
     assert given.conversation == seen.conversation == f"slack:C1/{given.ref}" and SCRIPT in seen.text
+    assert replace(world.channel.read(given.raw), at=given.at) == given
 
 
 async def test_the_form_of_the_command_goes_to_direct_messages_where_the_bot_may_not_write(world: World) -> None:

@@ -81,8 +81,14 @@ def test_problems_stand_as_they_are_beside_what_is_edited() -> None:
 
 def test_what_is_wrong_stands_at_its_field_or_at_the_first() -> None:
     view = modals.modal(form(FormField(name="a", label="A"), FormField(name="b", label="B")), modals.Origin())
-    assert modals.wrong(view, {"b": "too many", "": "it was answered"}) == {"b": "too many", "a": "it was answered"}
-    assert modals.wrong({"blocks": []}, {"b": "x"}) == {}
+    errors = {"b": "too many", "a": "it was answered"}
+    assert modals.answer(view, {"b": "too many", "": "it was answered"}) == {
+        "response_action": "errors",
+        "errors": errors,
+    }
+    assert modals.answer(view, {}) is None
+    alone = modals.answer({"blocks": []}, {"b": "it was answered"})
+    assert alone and alone["response_action"] == "update" and "it was answered" in str(alone["view"])
 
 
 @pytest.mark.parametrize("title", ["x" * 24, "x" * 25, "", "x" * 300])
