@@ -174,7 +174,7 @@ def _written(
         text=got.text,
         undone=got.undone,
         direct=direct,
-        mentioned=got.mentioned or direct or raw["event"].get("type") == "app_mention",
+        mentioned=got.mentioned or raw["event"].get("type") == "app_mention",
         ref=event["ts"],
         reply_to=root if root and root != event["ts"] else None,
         files=_files(event),

@@ -47,7 +47,7 @@ NEEDS = {
     "files.info": "files:read",
 }
 QUIET = frozenset({"apps.connections.open", "auth.test", "users.info", "usergroups.list"})
-"""Calls that no planned fault is used up by: they are made beside what a test is about."""
+"""Calls that only a fault of their own meets: they are made beside what a test is about."""
 
 
 class Refusal(Exception):
@@ -220,7 +220,7 @@ class Slack:
         for fault in self.faults:
             if fault.calls > 0 and fault.method in ("", method):
                 if method in QUIET and not fault.method:
-                    return fault if fault.kind == "away" else None
+                    continue
                 fault.calls -= 1
                 return fault
         return None
