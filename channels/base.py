@@ -22,8 +22,8 @@ class Capabilities:
     `edits`: a message can be changed in place. `looks_up`: what was accepted can be found again, or is refused a second
     time, so that nothing is sent twice. `repeats`: kinds of things that may go out again where neither is so: a card
     stands for the same question however often it is there. `buttons`: choices it shows as buttons at most.
-    `text_limit`: characters of one message. `local_times`: it shows instants in the reader's own zone. `forms`: it has forms of its
-    own. `private`: whoever acts can be told something that others do not see."""
+    `text_limit`: characters of one message. `local_times`: it shows instants in the reader's own zone. `forms`: it has
+    forms of its own. `private`: whoever acts can be told something that others do not see."""
 
     edits: bool = True
     looks_up: bool = False
@@ -151,7 +151,8 @@ class Attached:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """Something said. `parts`: the messages of a channel op, each of its own: text, or a card with image and buttons
-    (`image`: an address). `note`: it is about something else, and stands back (a notice, a reminder)."""
+    (`image`: an address). `note`: it is about something else, and stands back (a notice, a reminder). `asks`: what is
+    awaited in reply to it, in a few words, where the platform can open a reply by itself (one field of a form)."""
 
     text: str = ""
     title: str = ""
@@ -160,6 +161,7 @@ class Message:
     files: tuple[Attached, ...] = ()
     parts: tuple[Message, ...] = ()
     note: bool = False
+    asks: str = ""
     place: tuple[str, str] | None = None
 
 
@@ -305,10 +307,11 @@ class Door(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """Something that keeps a channel from working, and what to do about it."""
+    """Something that keeps a channel from working, and what to do about it. `note`: it works, within what this says."""
 
     what: str
     mend: str
+    note: bool = False
 
 
 class Channel(Protocol):
