@@ -174,7 +174,7 @@ def _status(status: Status, look: Look) -> Inked:
         ink.line(f"⚠ {note}")
     lines = around(status.lines)
     if lines:
-        ink.put("\n")
+        ink.put("\n\n")
     for line in lines:
         _line(ink, line, look)
     ink.block(status.error or "")

@@ -143,7 +143,7 @@ class BotApi:
         app = web.Application(client_max_size=64 * 2**20)
         app.router.add_route("*", "/bot{token}/{method}", self._call)
         app.router.add_get("/file/bot{token}/{path:.+}", self._file)
-        self.runner = web.AppRunner(app, shutdown_timeout=0.05)
+        self.runner = web.AppRunner(app, shutdown_timeout=0.05, access_log=None)
         await self.runner.setup()
         site = web.TCPSite(self.runner, "127.0.0.1", 0)
         await site.start()
