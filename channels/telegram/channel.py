@@ -32,14 +32,16 @@ from channels.base import (
     Refused,
     Sender,
     Sent,
+    Settled,
     Thing,
 )
 from channels.telegram import inbound, keyboard
 from channels.telegram.calls import BASE, Calls
 from channels.telegram.limits import ANSWER, BUTTONS, DOWN_BYTES, TEXT
-from channels.telegram.render import Look, plain, shown, standing
+from channels.telegram.render import Look, shown, standing
 from channels.telegram.verdicts import UNCHANGED, is_about_form, verdict
 from channels.telegram.words import Ink, Inked, Picture, Step, Words
+from channels.text import cut
 
 log = structlog.get_logger()
 
@@ -49,7 +51,7 @@ PAUSES_S = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0)
 QUIET_S = 2.0
 """Seconds after which a tap is answered without words, so that its button stops turning."""
 SENT_KEPT = 1000
-"""Things of several messages whose sending was broken off, remembered."""
+"""Things remembered: those whose sending was broken off between their messages, and what choices ask once more."""
 BODY_BYTES = 1024 * 1024
 """Of one update that Telegram brings."""
 
@@ -93,6 +95,7 @@ class Telegram:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._turning: dict[str, asyncio.TimerHandle] = {}
         self._sent: OrderedDict[str, tuple[int, str | None]] = OrderedDict()
+        self._sure: OrderedDict[str, str] = OrderedDict()
         self._trouble: Fault | None = None
 
     # --- what comes in ----------------------------------------------------------------------------------------------
@@ -206,7 +209,7 @@ class Telegram:
             await self._quietly(self._calls.answer(query["id"], "That is not there any more."))
             return
         rows, said = turned
-        await self._quietly(self._calls.answer(query["id"], said))
+        await self._quietly(self._calls.answer(query["id"], self._sure.get(data, said)))
         await self._quietly(self._calls.change_keyboard(message["chat"]["id"], message["message_id"], rows))
 
     async def _quietly(self, call: Any) -> Any:
@@ -228,23 +231,29 @@ class Telegram:
             told = await self._quietly(self._calls.answer(str(query), text, alert=alert or len(text) > ANSWER // 2))
             if (told and len(text) <= ANSWER) or not given.direct:
                 return
-        chat, topic = inbound.place(given.conversation)
+        where = inbound.place(given.conversation)
+        if where is None:
+            return
+        chat, topic = where
         reply_to = int(given.ref) if given.ref and query is None else None
         for step in shown(Message(text=text), self._look()).steps:
             await self._quietly(self._calls.put(chat, topic, step, reply_to))
 
     # --- what goes out ----------------------------------------------------------------------------------------------
     async def send(self, conversation: str, thing: Thing, *, ident: str, again: bool = False) -> Answer:
+        if (where := inbound.place(conversation)) is None:
+            return _nowhere(conversation)
         made = shown(thing, self._look())
+        self._remember(thing)
         # What was broken off goes on where it was: its first messages stand there already.
         done, ref = self._sent.pop(ident, (0, None))
-        chat, topic = inbound.place(conversation)
+        chat, topic = where
         moved: str | None = None
         notes = [made.note] if made.note else []
         while done < len(made.steps):
             step = made.steps[done]
             try:
-                number, note = await self._put(chat, topic, step, thing)
+                number, note = await self._put(chat, topic, step)
             except ChatMigrated as error:
                 if moved is not None:
                     return verdict(error)
@@ -261,7 +270,7 @@ class Telegram:
                 ref = str(number)
         return Sent(ref=ref, conversation=moved, note=" · ".join(notes) or None)
 
-    async def _put(self, chat: int, topic: int | None, step: Step, thing: Thing) -> tuple[int, str | None]:
+    async def _put(self, chat: int, topic: int | None, step: Step) -> tuple[int, str | None]:
         """One message, and what its reader does not get as meant. What is refused for its form goes as plain text."""
         try:
             return await self._calls.put(chat, topic, step), None
@@ -272,16 +281,18 @@ class Telegram:
                 words = Words(ink=Ink().put(step.url).done())
                 return await self._calls.put(chat, topic, words), f"its image stands as an address: {error.message}"
             if isinstance(step, Words) and is_about_form(error):
-                bare = plain(thing, self._look()) if step.rows else step
-                words = Words(ink=Inked(bare.ink.text[:TEXT]))
+                words = Words(ink=Inked(cut(step.bare.ink.text, TEXT)))
                 return await self._calls.put(chat, topic, words), f"it stands as plain text: {error.message}"
             raise
 
     async def edit(self, conversation: str, ref: str, thing: Thing) -> Answer:
+        where = inbound.place(conversation)
+        if where is None or not ref.isdigit():
+            return _nowhere(conversation)
         words = standing(thing, self._look())
-        chat, _ = inbound.place(conversation)
+        self._remember(thing)
         try:
-            await self._calls.change(chat, int(ref), words)
+            await self._calls.change(where[0], int(ref), words)
         except ChatMigrated as error:
             # Messages keep their numbers in no group that was moved: it is put there anew.
             return await self._anew(error.new_chat_id, words)
@@ -350,6 +361,15 @@ class Telegram:
     def _look(self) -> Look:
         return Look(now=self._now(), zone=self._zone)
 
+    def _remember(self, thing: Thing) -> None:
+        """What choices ask once more. It is told as a notice; after a restart the buttons ask without it."""
+        choices = () if isinstance(thing, Settled) else thing.choices
+        for choice in choices:
+            if choice.sure:
+                self._sure[keyboard.SURE + choice.data] = choice.sure
+        while len(self._sure) > SENT_KEPT:
+            self._sure.popitem(last=False)
+
     def _keep(self, ident: str, done: int, ref: str | None) -> None:
         if done:
             self._sent[ident] = (done, ref)
@@ -360,6 +380,10 @@ class Telegram:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _nowhere(conversation: str) -> Refused:
+    return Refused(why=f"`{conversation}` is no conversation of Telegram's: they read `telegram:` and a number")
 
 
 def _trouble(error: Exception) -> Fault:
@@ -378,6 +402,11 @@ def _trouble(error: Exception) -> Fault:
             return Fault(
                 what="another process polls with the same bot's token",
                 mend="stop it: Telegram gives each update to one of them only",
+            )
+        case BadRequest():
+            return Fault(
+                what=f"Telegram says: {error.message}",
+                mend="look at WAITON_PUBLIC_URL: it has to be https, on port 443, 80, 88 or 8443",
             )
         case TelegramError():
             return Fault(

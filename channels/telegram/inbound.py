@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ KINDS = (
 """The updates that are asked for, by name: Telegram leaves some of them out unless it is told."""
 MEDIA = ("document", "audio", "video", "voice", "animation", "video_note")
 GONE = ("kicked", "left")
+_PLACE = re.compile(r"telegram:(-?\d{1,18})(?:/(\d{1,18}))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +55,10 @@ def conversation(chat: int | str, topic: int | None = None) -> str:
     return f"telegram:{chat}" if topic is None else f"telegram:{chat}/{topic}"
 
 
-def place(conversation: str) -> tuple[int, int | None]:
-    """Chat and topic of a conversation."""
-    chat, _, topic = conversation.removeprefix("telegram:").partition("/")
-    return int(chat), int(topic) if topic else None
+def place(conversation: str) -> tuple[int, int | None] | None:
+    """Chat and topic of a conversation; None where it is none of Telegram's."""
+    found = _PLACE.fullmatch(conversation)
+    return (int(found[1]), int(found[2]) if found[2] else None) if found else None
 
 
 def _message(update: Mapping[str, Any], given: Mapping[str, Any], me: Me, *, edited: bool = False) -> Inbound | None:

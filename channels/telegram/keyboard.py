@@ -25,7 +25,7 @@ ONE_A_ROW = 5
 NUMBERS_A_ROW = 5
 YES = "yes, "
 BACK = "back"
-_SURE = "?"
+SURE = "?"
 """Stands before the data of a choice that asks once more."""
 _NO = "!"
 """Stands before the data of a choice that was not meant."""
@@ -88,7 +88,7 @@ def page(token: str, labels: Sequence[str], number: int, *, sure: bool) -> Rows:
     pages = (len(labels) + PAGE - 1) // PAGE
     first = number * PAGE
     shown = [
-        Button(words[:LABEL_SHOWN], f"{_SURE if sure else ''}{token}:{n}")
+        Button(words[:LABEL_SHOWN], f"{SURE if sure else ''}{token}:{n}")
         for n, words in enumerate(labels[first : first + PAGE], first)
     ]
     turn = (
@@ -101,7 +101,7 @@ def page(token: str, labels: Sequence[str], number: int, *, sure: bool) -> Rows:
 
 def is_own(data: str) -> bool:
     """Whether a tap is answered here and brings nothing in."""
-    return data.startswith((_SURE, _NO, _PAGE))
+    return data.startswith((SURE, _NO, _PAGE))
 
 
 def turned(message: Mapping[str, Any], data: str) -> tuple[Rows, str] | None:
@@ -115,8 +115,8 @@ def turned(message: Mapping[str, Any], data: str) -> tuple[Rows, str] | None:
         return _other_page(message, now, at, int(data.removeprefix(_PAGE)))
     row = now[at]
     tapped = next(button for button in row if button.data == data)
-    if data.startswith(_SURE):
-        meant = data.removeprefix(_SURE)
+    if data.startswith(SURE):
+        meant = data.removeprefix(SURE)
         asked = (Button(YES + tapped.label, meant), Button(BACK, _NO + meant))
         kept = tuple(button for button in row if button is not tapped)
         changed = (*now[:at], *((kept,) if kept else ()), asked, *now[at + 1 :])
@@ -125,7 +125,7 @@ def turned(message: Mapping[str, Any], data: str) -> tuple[Rows, str] | None:
     yes = next((button for button in row if button.data == meant), None)
     if yes is None:
         return None
-    again = Button(yes.label.removeprefix(YES), _SURE + meant)
+    again = Button(yes.label.removeprefix(YES), SURE + meant)
     return (*now[:at], (again,), *now[at + 1 :]), "Nothing changed."
 
 
@@ -140,14 +140,14 @@ def _other_page(message: Mapping[str, Any], now: Rows, at: int, number: int) -> 
     first = now[0][0].data
     if at == 0 or len(labels) < PAGED_FROM or not 0 <= number * PAGE < len(labels):
         return None
-    token = first.removeprefix(_SURE).rpartition(":")[0]
-    return page(token, labels, number, sure=first.startswith(_SURE)) + now[at + 1 :], ""
+    token = first.removeprefix(SURE).rpartition(":")[0]
+    return page(token, labels, number, sure=first.startswith(SURE)) + now[at + 1 :], ""
 
 
 def _button(choice: Choice, words: str) -> Button:
     if choice.url is not None:
         return Button(words, url=choice.url)
-    return Button(words, (_SURE if choice.sure else "") + choice.data)
+    return Button(words, (SURE if choice.sure else "") + choice.data)
 
 
 def _read(message: Mapping[str, Any]) -> Rows:

@@ -36,33 +36,15 @@ def shown(thing: Thing, look: Look) -> Shown:
     """A thing in as many messages as it needs; buttons stand below the last."""
     if isinstance(thing, Message):
         return _said(thing)
-    words = _words(thing, look)
-    extra = _script(thing)
-    why = keyboard_fault(words)
-    if why is not None:
-        words = plain(thing, look)
-    return Shown(steps=(*extra, *_parts(words)), note=why and f"its choices stand as numbers in the text: {why}")
-
-
-def plain(thing: Thing, look: Look) -> Words:
-    """A thing without buttons: its choices stand as numbers in the text."""
-    if isinstance(thing, Message):
-        ink = _message(thing)
-        return Words(ink=_numbered(ink, thing.choices), asks=thing.asks)
-    if isinstance(thing, Card):
-        return Words(ink=_numbered(_card(replace(thing, more=()), look), thing.choices))
-    words = _words(thing, look)
-    return Words(ink=_numbered(words.ink, thing.choices if isinstance(thing, Status | Problems) else ()))
+    parts, note = _fitted(_words(thing, look))
+    return Shown(steps=(*_script(thing), *parts), note=note)
 
 
 def standing(thing: Thing, look: Look) -> Words:
     """A thing in the one message that it is put into."""
-    if isinstance(thing, Message):
-        words = Words(ink=_message(thing), rows=keyboard.rows(thing.choices))
-    else:
-        words = _words(thing, look)
+    words = _message(thing) if isinstance(thing, Message) else _words(thing, look)
     if keyboard_fault(words) is not None:
-        words = plain(thing, look)
+        words = words.bare
     kept = cut(words.ink, TEXT)
     return replace(words, ink=Inked(kept.text, kept.spans[:ENTITIES]), asks="")
 
@@ -79,13 +61,27 @@ def _words(thing: Card | Settled | Status | Problems, look: Look) -> Words:
         case Settled():
             return Words(ink=_settled(thing, look))
         case Status():
-            return Words(ink=_status(thing, look), rows=keyboard.rows(thing.choices))
+            return _chosen(_status(thing, look), thing.choices)
         case Problems():
-            return Words(ink=_problems(thing), rows=keyboard.rows(thing.choices))
+            return _chosen(_problems(thing), thing.choices)
+
+
+def _chosen(ink: Inked, choices: Sequence[Choice], asks: str = "") -> Words:
+    """A text with choices below it, and numbered in it where their buttons are."""
+    words = Words(ink=ink, rows=keyboard.rows(choices), asks=asks, listed=keyboard.listed(choices))
+    return replace(words, ink=words.bare.ink) if keyboard.is_numbered(choices) else words
+
+
+def _fitted(words: Words) -> tuple[tuple[Words, ...], str | None]:
+    """A message in as many as its text needs, and what is not as it was meant."""
+    why = keyboard_fault(words)
+    if why is not None:
+        return _parts(words.bare), f"its choices stand as numbers in the text: {why}"
+    return _parts(words), None
 
 
 def _parts(words: Words) -> tuple[Words, ...]:
-    """A message in as many as its text needs, the buttons below the last."""
+    """The buttons stand below the last."""
     parts = [part for part in split(words.ink, TEXT) if part.text.strip()] or [Inked(EMPTY)]
     parts = [Inked(part.text, part.spans[:ENTITIES]) for part in parts]
     return (*(Words(ink=part) for part in parts[:-1]), replace(words, ink=parts[-1]))
@@ -98,12 +94,11 @@ def _said(message: Message) -> Shown:
     for one in message.parts or (message,):
         if one.image and leads(one.image):
             steps.append(Picture(url=one.image))
-        words = Words(ink=_message(one), rows=keyboard.rows(one.choices), asks=one.asks)
-        if (why := keyboard_fault(words)) is not None:
-            words = Words(ink=_numbered(words.ink, one.choices), asks=one.asks)
-            notes.append(f"its choices stand as numbers in the text: {why}")
+        words = _message(one)
         if words.ink.text.strip() or words.rows or not one.image:
-            steps += _parts(words)
+            parts, note = _fitted(words)
+            steps += parts
+            notes += [note] if note else []
     for file in message.files:
         if len(file.content) > UP_BYTES:
             notes.append(f"`{file.name}` is larger than the 50 MB that Telegram takes")
@@ -112,23 +107,22 @@ def _said(message: Message) -> Shown:
     return Shown(steps=tuple(steps), note=" · ".join(notes) or None)
 
 
-def _message(message: Message) -> Inked:
+def _message(message: Message) -> Words:
     ink = Ink().put(message.title, "bold").block(message.text, "italic" if message.note else "")
     if message.image and not leads(message.image):
         ink.block(message.image)
-    if keyboard.is_numbered(message.choices):
-        ink.block(keyboard.listed(message.choices))
     _addresses(ink, message.choices)
-    return _placed(ink, message.place)
+    return _chosen(_placed(ink, message.place), message.choices, message.asks)
 
 
 # --- what is asked ---------------------------------------------------------------------------------------------------
 def _asked(card: Card, look: Look) -> Words:
-    ink = _card(card, look)
+    words = Words(ink=_card(card, look), listed=keyboard.listed(card.choices))
     if keyboard.is_numbered(card.choices):
-        ink = _numbered(ink, card.choices)
+        words = replace(words, ink=words.bare.ink)
     # A page is turned by the list at the end of the text, so all of it must be in that one message.
-    return Words(ink=ink, rows=keyboard.of_card(card, paged=keyboard.can_page(card) and units(ink.text) <= TEXT))
+    paged = keyboard.can_page(card) and units(words.ink.text) <= TEXT
+    return replace(words, rows=keyboard.of_card(card, paged=paged))
 
 
 def _card(card: Card, look: Look) -> Inked:
@@ -211,13 +205,6 @@ def _script(thing: Thing) -> tuple[Step, ...]:
 
 
 # --- what they share -------------------------------------------------------------------------------------------------
-def _numbered(ink: Inked, choices: Sequence[Choice]) -> Inked:
-    """The list of choices stands last: a page is turned by it."""
-    if not choices or ink.text.endswith(keyboard.listed(choices)):
-        return ink
-    return Inked((ink.text + "\n\n" if ink.text else "") + keyboard.listed(choices), ink.spans)
-
-
 def _addresses(ink: Ink, choices: Sequence[Choice]) -> None:
     for choice in keyboard.unreachable(choices):
         ink.line(f"{keyboard.label(choice)}: {choice.url}")

@@ -98,11 +98,21 @@ Rows = tuple[tuple[Button, ...], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """One message. `asks`: a reply to it is opened, with these words in its empty field."""
+    """One message. `asks`: a reply to it is opened, with these words in its empty field. `listed`: its choices with
+    numbers, for where no buttons can be shown."""
 
     ink: Inked
     rows: Rows = ()
     asks: str = ""
+    listed: str = ""
+
+    @property
+    def bare(self) -> Words:
+        """The same without buttons: its choices stand last in the text."""
+        if not self.listed or self.ink.text.endswith(self.listed):
+            return Words(ink=self.ink, asks=self.asks)
+        text = f"{self.ink.text}\n\n{self.listed}" if self.ink.text else self.listed
+        return Words(ink=Inked(text, self.ink.spans), asks=self.asks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -319,6 +319,7 @@ async def test_a_choice_with_consequences_asks_once_more_and_only_then_comes_in(
 
     assert seen.buttons == ("deploy", "wait")
     assert await tapped("deploy") == ("yes, deploy", "back", "wait")
+    assert stage.told("ana") == ["Deploy now?"]
     assert await tapped("back") == ("deploy", "wait")
     assert await tapped("deploy") == ("yes, deploy", "back", "wait")
     assert door.taken == []

@@ -418,6 +418,12 @@ async def test_a_group_that_moved_is_followed_and_its_new_number_told(
     assert [one.text.partition(",")[0] for one in api.of(TEAM)] == ["hello", "Ana picked approve"]
 
 
+async def test_what_is_no_conversation_is_refused(channel: Telegram) -> None:
+    for where in ("telegram:@ana", "telegram:", "telegram:1/x"):
+        said = await channel.send(where, card("approve"), ident="d1")
+        assert isinstance(said, Refused) and where in said.why
+
+
 async def test_a_message_that_is_gone_is_edited_no_more(channel: Telegram) -> None:
     said = await channel.edit(ANA, "4711", settled())
     assert isinstance(said, Refused) and said.why == "the message is gone"
