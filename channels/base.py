@@ -153,7 +153,8 @@ class Attached:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """Something said. `parts`: the messages of a channel op, each of its own: text, or a card with image and buttons
-    (`image`: an address). `note`: it is about something else, and stands back (a notice, a reminder)."""
+    (`image`: an address). `note`: it is about something else, and stands back (a notice, a reminder). `asks`: what is
+    awaited in reply to it, in a few words, where the platform can open a reply by itself (one field of a form)."""
 
     text: str = ""
     title: str = ""
@@ -162,6 +163,7 @@ class Message:
     files: tuple[Attached, ...] = ()
     parts: tuple[Message, ...] = ()
     note: bool = False
+    asks: str = ""
     place: tuple[str, str] | None = None
 
 
@@ -307,10 +309,11 @@ class Door(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """Something that keeps a channel from working, and what to do about it."""
+    """Something that keeps a channel from working, and what to do about it. `note`: it works, within what this says."""
 
     what: str
     mend: str
+    note: bool = False
 
 
 @runtime_checkable

@@ -1,0 +1,1 @@
+"""LINE as a channel: pushes, Flex cards, postbacks, menus. It needs the extra `waiton[line]`."""

@@ -1,0 +1,1 @@
+"""Telegram as a channel: private chats, groups and their topics, inline keyboards."""
