@@ -225,7 +225,7 @@ class Acts:
             await self._routed(number)
             return True
         row = await self.desk.committer.read(self._replied, given, who)
-        if row is not None and not given.mentioned:
+        if row is not None and (given.reply_to is not None or given.direct or not given.mentioned):
             value, reason = self._worded(row, given.text)
             said = await self._answer(row, value, given, who, number, reason)
             if not said.accepted:

@@ -13,11 +13,18 @@ from store import people
 from tests.channels.stage import Stage
 from tests.channels.world import Maker, Stand, playing, stand
 from tests.doubles.plain import Plain
+from tests.doubles.slack import SlackStage
+from tests.doubles.telegram import TelegramStage
 from tests.runtime.world import settings, until
 
 pytestmark = pytest.mark.anyio
 ASK = "- scope = ask @ana approve decline\n  > Extend the pilot?\n- say\n  > It was {scope}\n"
-STAGES: dict[str, Maker] = {"plain": Plain}
+STAGES: dict[str, Maker] = {
+    "plain": Plain,
+    "slack": SlackStage,
+    "slack-http": lambda: SlackStage(http=True),
+    "telegram": TelegramStage,
+}
 
 
 @pytest.fixture
@@ -222,7 +229,7 @@ async def test_what_can_be_typed_is_answered(stage: Stage, tmp_path: Path) -> No
         await asked(at)
         await at.card("ana", "Extend the pilot?")
         await stage.write("ana", "inbox")
-        assert "/a/" in await at.was_told("ana", "Extend the pilot?")
+        await at.was_told("ana", "/a/")
         await stage.write("bo", "check\n- n = count fils")
         assert "fils" in await at.was_told("bo", "1:")
         await stage.write("bo", "rehearse\n" + ASK)

@@ -55,7 +55,13 @@ class Stand:
         return await until(lambda: next((m for m in self.stage.seen(who) if text in m.text), None))
 
     async def was_told(self, who: str, text: str) -> str:
-        return await until(lambda: next((t for t in self.stage.told(who) if text in t), None))
+        """Words back to somebody who acted: to them alone, or in a conversation that is theirs."""
+
+        def found() -> str | None:
+            words = [*self.stage.told(who), *(m.text for m in self.stage.seen(who))]
+            return next((said for said in words if text in said), None)
+
+        return await until(found)
 
     async def run(self, *, state: str = "done") -> dict[str, Any]:
         """The latest run, once it is in this state."""
