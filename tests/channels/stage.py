@@ -28,10 +28,16 @@ class Stage(Protocol):
     """The double of one platform. `who` is a name: `ana`, `bo` and `jonas` are people of the workspace (`NAME@acme.de`)
     whose identity is known to it, `mika` is nobody it knows."""
 
-    name: str
-    capabilities: Capabilities
-    env: Mapping[str, str]
-    """What the product is started with, as `surfaces.md` names it: tokens, and its address as `…_BASE_URL`."""
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """What the product is started with, as `surfaces.md` names it: tokens, and its address as `…_BASE_URL`."""
+        ...
 
     async def __aenter__(self) -> Stage: ...
 

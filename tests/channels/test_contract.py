@@ -12,6 +12,7 @@ from bot.wiring import Product
 from store import people
 from tests.channels.stage import Stage
 from tests.channels.world import Maker, Stand, playing, stand
+from tests.doubles.line import LineStage
 from tests.doubles.plain import Plain
 from tests.doubles.slack import SlackStage
 from tests.doubles.telegram import TelegramStage
@@ -24,6 +25,7 @@ STAGES: dict[str, Maker] = {
     "slack": SlackStage,
     "slack-http": lambda: SlackStage(http=True),
     "telegram": TelegramStage,
+    "line": LineStage,
 }
 
 
