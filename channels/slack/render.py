@@ -29,13 +29,13 @@ LINES = 30
 """Lines of a plan that are all shown; of a longer one what is waited for, and what is next to it."""
 WAITING, NEAR = 10, 4
 STATES = {
-    "waiting": "⏳",
-    "done": "✅",
-    "failed": "❌",
-    "cancelled": "🚫",
-    "paused": "⏸️",
-    "held": "✋",
-    "refused": "↩️",
+    "waiting": "▸",
+    "done": "✓",
+    "failed": "✕",
+    "cancelled": "✕",
+    "paused": "‖",
+    "held": "‖",
+    "refused": "✕",
 }
 TENSES = {"past": "✓", "now": "▸", "next": "○"}
 NOTHING = "(nothing was said)"
