@@ -33,15 +33,15 @@ BASE_URL = "https://slack.com/api/"
 TIMEOUT_S = 10
 NONE = "-"
 """In place of a token that is not set: for an empty one Bolt looks into the environment."""
-PATIENCE_S = 0.8
-"""How long a form may take before a bare one is opened: Slack gives three seconds from the tap."""
+PATIENCE_S = 1.0
+"""How long looking somebody up may take, and a form: Slack gives three seconds for both and the commit."""
 
 
 class Slack:
     """One workspace's Slack. `app_token`: by a socket; `signing_secret`: by HTTP; both work at once.
 
     `base_url` ends in `/api/`. `now`: the clock that watches the socket and dates what is shown; `watching`: how;
-    `patience_s`: how long a form may take."""
+    `patience_s`: how long a look-up or a form may take."""
 
     name = "slack"
     capabilities = Capabilities(

@@ -72,7 +72,8 @@ def posts(thing: Thing, now: datetime) -> tuple[Post, ...]:
 def bare(thing: Thing, now: datetime, why: str) -> Post:
     """A thing in plain text, its choices numbered: what every reader can be shown. `why`: what did not fit."""
     note = f"sent as plain text, without buttons: {why}"
-    return Post(text=within(_words(thing, now), limits.TEXT) or NOTHING, note=note, files=_files(thing))
+    text = within(_words(thing, now, alone=True), limits.TEXT)
+    return Post(text=text or NOTHING, note=note, files=_files(thing))
 
 
 def home(given: Home) -> dict[str, Any]:
@@ -331,12 +332,13 @@ def _with_more(rows: list[Block], more: Sequence[Choice]) -> list[Block]:
 
 
 # --- in plain words --------------------------------------------------------------------------------------------------
-def _words(thing: Thing, now: datetime) -> str:
-    """A thing in words alone: what a notification, a screen reader and a client without blocks show."""
+def _words(thing: Thing, now: datetime, *, alone: bool = False) -> str:
+    """A thing in words: what a notification and a screen reader show. `alone`: nothing else is there, so choices have
+    numbers to answer with."""
     match thing:
         case Card():
             parts = [thing.title, thing.text, *(f"{name}: {value}" for name, value in thing.params)]
-            parts += [_said_choices(thing.choices)]
+            parts += [_said_choices(thing.choices, alone)]
             parts += ["Answer in this message's thread."] if thing.free else []
             parts += [thing.taps, thing.asker, f"until {said(thing.until, now)}" if thing.until else ""]
         case Settled():
@@ -351,14 +353,16 @@ def _words(thing: Thing, now: datetime) -> str:
             if (more := len(thing.problems) - PROBLEMS) > 0:
                 parts.append(f"and {more} more")
         case Message():
-            parts = [thing.title, thing.text, _said_choices(thing.choices)]
-            parts += [_words(replace(part, note=thing.note), now) for part in thing.parts]
+            parts = [thing.title, thing.text, _said_choices(thing.choices, alone)]
+            parts += [_words(part, now, alone=alone) for part in thing.parts]
     return "\n".join(part for part in (*parts, _said_place(thing.place)) if part.strip())
 
 
-def _said_choices(given: Sequence[Choice]) -> str:
+def _said_choices(given: Sequence[Choice], alone: bool) -> str:
     if not given:
         return ""
+    if not alone:
+        return " / ".join(one.label for one in given)
     lines = [f"{n}. {one.label}{f': {one.url}' if one.url else ''}" for n, one in enumerate(given, 1)]
     return "\n".join(("Answer with a number, in this message's thread:", *lines))
 
