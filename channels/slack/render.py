@@ -49,11 +49,12 @@ IN_A_FILE = "it was too long for one message; the whole is in a file beside it"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Post:
-    """One message. `text` stands for the blocks where they cannot be shown. `files` go beside it. `note`: what its
-    reader does not get as meant."""
+    """One message. `text` goes beside the blocks; `alone` stands for them where they are refused. `files` go with it.
+    `note`: what its reader does not get as meant."""
 
     text: str
     blocks: tuple[Block, ...] = ()
+    alone: str = ""
     files: tuple[Attached, ...] = ()
     note: str | None = None
 
@@ -63,17 +64,16 @@ def posts(thing: Thing, now: datetime) -> tuple[Post, ...]:
     if isinstance(thing, Message) and thing.parts:
         return tuple(post for part in thing.parts for post in posts(part, now))
     made = _post(thing, now)
-    made = made if made.text else replace(made, text=NOTHING)
+    alone = within(_words(thing, now, alone=True), limits.TEXT) or NOTHING
+    made = replace(made, text=made.text or NOTHING, alone=alone)
     if faults := limits.faults(made.blocks, text=made.text):
-        return (bare(thing, now, faults[0]),)
+        return (bare(made, faults[0]),)
     return (made,)
 
 
-def bare(thing: Thing, now: datetime, why: str) -> Post:
-    """A thing in plain text, its choices numbered: what every reader can be shown. `why`: what did not fit."""
-    note = f"sent as plain text, without buttons: {why}"
-    text = within(_words(thing, now, alone=True), limits.TEXT)
-    return Post(text=text or NOTHING, note=note, files=_files(thing))
+def bare(post: Post, why: str) -> Post:
+    """A message in plain text, its choices numbered: what every reader can be shown. `why`: what did not fit."""
+    return replace(post, text=post.alone, blocks=(), note=f"sent as plain text, without buttons: {why}")
 
 
 def home(given: Home) -> dict[str, Any]:
