@@ -147,6 +147,16 @@ async def test_a_choice_may_be_typed(stage: Stage, tmp_path: Path) -> None:
         assert (await at.run())["ops"][0]["value"] == "approve"
 
 
+async def test_a_choice_may_be_typed_by_its_number_with_a_reason(stage: Stage, tmp_path: Path) -> None:
+    script = "- scope = ask @ana approve decline\n  > Extend the pilot?\n  ```json\n  {reason: ['decline']}\n  ```\n"
+    async with stand(stage, tmp_path) as at:
+        await stage.paste("bo", script)
+        card = await at.card("ana", "Extend the pilot?")
+        await stage.reply("ana", card, "2: too early")
+        told = (await at.run())["ops"][0]
+        assert (told["value"], told["reason"]) == ("decline", "too early")
+
+
 async def test_a_late_tap_is_told_what_settled_it(stage: Stage, tmp_path: Path) -> None:
     async with stand(stage, tmp_path) as at:
         await asked(at)
@@ -233,7 +243,7 @@ async def test_what_can_be_typed_is_answered(stage: Stage, tmp_path: Path) -> No
         await stage.write("ana", "inbox")
         await at.was_told("ana", "/a/")
         await stage.write("bo", "check\n- n = count fils")
-        assert "fils" in await at.was_told("bo", "1:")
+        await at.was_told("bo", "`fils`")
         await stage.write("bo", "rehearse\n" + ASK)
         assert "nothing was stored or sent" in await at.was_told("bo", "ways through it")
 
