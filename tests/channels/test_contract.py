@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
 
 from bot.runtime.tools import tool
 from bot.wiring import Product
-from store import people
+from store import people, runs
 from tests.channels.stage import Stage
 from tests.channels.world import Maker, Stand, playing, stand
 from tests.doubles.line import LineStage
 from tests.doubles.plain import Plain
 from tests.doubles.slack import SlackStage
 from tests.doubles.telegram import TelegramStage
-from tests.runtime.world import settings, until
+from tests.runtime.world import START, settings, until
 
 pytestmark = pytest.mark.anyio
 ASK = "- scope = ask @ana approve decline\n  > Extend the pilot?\n- say\n  > It was {scope}\n"
@@ -290,6 +291,22 @@ async def test_a_card_answered_while_the_platform_was_not_served_converges(stage
                 await until(lambda: any(m.ref == card.ref and not m.buttons for m in stage.seen("ana")))
             await stage.tap("ana", card, "decline")
             assert "approve" in await at.was_told("ana", "Nothing changed")
+
+
+async def test_a_burst_of_cards_reaches_its_person_once_each(stage: Stage, tmp_path: Path) -> None:
+    async with stand(stage, tmp_path) as at:
+        await stage.write("ana", "prefer " + stage.name)
+        await at.was_told("ana", "Your cards go to")
+        await at.product.committer.write(lambda tx: runs.add_job(tx, "j", "J", "web:j", START))
+        for n in range(120):
+            await at.product.desk.start(f"- a = ask @ana yes no\n  > Number {n}?\n", by="bo@acme.de", job="j")
+        await until(lambda: _numbers(stage) >= set(range(120)))
+        found = [m for m in stage.seen("ana") if "Number" in m.text]
+        assert len(found) == 120
+
+
+def _numbers(stage: Stage) -> set[int]:
+    return {int(n[1]) for m in stage.seen("ana") if (n := re.search(r"Number (\d+)\?", m.text))}
 
 
 async def test_a_platform_that_is_busy_is_waited_for(stage: Stage, tmp_path: Path) -> None:
