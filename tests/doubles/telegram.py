@@ -586,11 +586,10 @@ class TelegramStage:
         is asked once more was wrong."""
         known = {one.ref for one in self.seen(who)}
         await self.tap(who, seen, "Answer")
-        for name, value in values.items():
+        for value in values.values():
             asked = await self._asked(who, known)
             known.add(asked.ref)
             await self.reply(who, asked, value)
-            del name
         shown = self._shown(seen)
         edits = shown.edits
 

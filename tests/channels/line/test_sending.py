@@ -216,6 +216,15 @@ async def test_files_are_named_images_shown_and_links_lead(channel: Line, stage:
     assert stage.seen("ana")[-1].text == "Look\n\nhttp://acme.de/plain.png"
 
 
+async def test_a_run_that_holds_can_be_let_go_by_a_tap(channel: Line, stage: LineStage, door: MemoryDoor) -> None:
+    choices = (Choice(label="Wait for Ana", data="h:0"), Choice(label="Run as written", data="h:1"))
+    await sent(channel, Status(title="Pilot", state="held", choices=choices))
+    seen = stage.seen("ana")[-1]
+    assert (seen.text, seen.buttons) == ("Pilot\nheld", ("Wait for Ana", "Run as written"))
+    await stage.tap("ana", seen, "Wait for Ana")
+    assert door.taken[0].data == "h:0"
+
+
 async def test_status_outcome_and_problems_are_words(channel: Line, stage: LineStage) -> None:
     lines = (PlanLine(tense="now", text="waiting on Bo", at=NOON - timedelta(minutes=28)),)
     await sent(channel, Status(title="Pilot", state="waiting", lines=lines, done=1, of=3), "d1")
@@ -223,10 +232,10 @@ async def test_status_outcome_and_problems_are_words(channel: Line, stage: LineS
     place = ("in the room", "https://waiton.acme.de/jobs/7")
     await sent(channel, Problems(head="Nothing runs yet.", problems=("line 1: …",) * 11, place=place), "d3")
     assert [one.text for one in stage.seen("ana")][:2] == [
-        "Pilot\nwaiting · 1 of 3\n\n▸ waiting on Bo since 11:32",
+        "Pilot\n\nwaiting · 1 of 3\n\n▸ waiting on Bo since 11:32",
         "Ana picked approve, 12:00\n\ngreen\n\nExtend?",
     ]
-    assert stage.seen("ana")[2].text.endswith("and 1 more\n\nhttps://waiton.acme.de/jobs/7")
+    assert stage.seen("ana")[2].text.endswith("and 1 more\n\nin the room: https://waiton.acme.de/jobs/7")
 
 
 # --- what goes wrong -------------------------------------------------------------------------------------------------
