@@ -93,6 +93,8 @@ class Settings:
     """What scripts name as `templates.NAME`: texts that a workspace says often."""
     policy: Policy = field(default_factory=Policy)
     channels: frozenset[str] = frozenset({"web"})
+    platforms: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    """Tokens and addresses of the chat platforms that are on."""
 
     @property
     def url(self) -> str:
@@ -121,6 +123,7 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
         if keys is not None:
             _known(raw.get(section, {}), keys, f"{where}, [{section}]")
     work = raw.get("workspace", {})
+    platforms = _platforms(env)
     base = path.parent if path is not None else Path()
     return Settings(
         database=database,
@@ -140,7 +143,8 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
         agents=tuple(_agent(name, a, where) for name, a in raw.get("agents", {}).items()),
         templates=raw.get("templates", {}),
         policy=_policy(raw.get("policy", {}), where),
-        channels=_channels(env),
+        channels=frozenset({"web", *platforms}),
+        platforms=platforms,
     )
 
 
@@ -221,6 +225,10 @@ def _workspace(raw: Mapping[str, Any], where: str) -> Workspace:
     for key in ("ask_window", "approval_window"):
         if key in values and durations.parse(str(values[key])) is None:
             raise Misconfigured(f"{where}, [workspace] {key}: `{values[key]}` is no duration such as `14d`")
+    if "cards" in raw:
+        if raw["cards"] not in ("direct", "thread"):
+            raise Misconfigured(f'{where}, [workspace] cards is "direct" or "thread"; it is `{raw["cards"]}`')
+        values["cards"] = raw["cards"]
     if "reminders" in raw:
         values["reminders"] = tuple(_texts(raw["reminders"], f"{where}, [workspace] reminders"))
     if "holidays" in raw:
@@ -330,10 +338,35 @@ def _policy(raw: Mapping[str, Any], where: str) -> Policy:
     )
 
 
-def _channels(env: Mapping[str, str]) -> frozenset[str]:
-    """Which channels are on. The adapters of Slack, Telegram and LINE are not there yet, whatever is set."""
-    del env
-    return frozenset({"web"})
+PLATFORMS: Mapping[str, Mapping[str, str]] = {
+    "slack": {
+        "bot_token": "SLACK_BOT_TOKEN",
+        "app_token": "SLACK_APP_TOKEN",
+        "signing_secret": "SLACK_SIGNING_SECRET",
+        "base_url": "SLACK_BASE_URL",
+    },
+    "telegram": {
+        "token": "TELEGRAM_BOT_TOKEN",
+        "webhook_secret": "TELEGRAM_WEBHOOK_SECRET",
+        "base_url": "TELEGRAM_BASE_URL",
+    },
+    "line": {
+        "access_token": "LINE_CHANNEL_ACCESS_TOKEN",
+        "secret": "LINE_CHANNEL_SECRET",
+        "base_url": "LINE_BASE_URL",
+    },
+}
+"""What each chat platform is reached with, by the environment variable that has it; the first turns it on."""
+
+
+def _platforms(env: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """The platforms whose token is set, with what is set of theirs."""
+    found: dict[str, dict[str, str]] = {}
+    for name, variables in PLATFORMS.items():
+        given = {key: value for key, variable in variables.items() if (value := _secret(env, variable))}
+        if next(iter(variables)) in given:
+            found[name] = given
+    return found
 
 
 def short_schema(given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

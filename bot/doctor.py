@@ -133,6 +133,25 @@ async def _web(settings: Settings) -> str:
     return f"{settings.host}:{settings.port} is free"
 
 
+async def _channels(settings: Settings) -> str:
+    """Every platform that is on: its token, its rights."""
+    from bot.chat.platforms import channels_of
+    from bot.runtime.clock import SystemClock
+
+    said: list[str] = []
+    wrong: list[str] = []
+    for name, channel in channels_of(settings, SystemClock().now).items():
+        try:
+            faults = await channel.check()
+        finally:
+            await channel.stop()
+        wrong += [f"{name}: {fault.what}; {fault.mend}" for fault in faults]
+        said.append(name)
+    if wrong:
+        raise Fault("\n".join(wrong))
+    return f"{', '.join(said)} answer" if said else "the room alone; SLACK_BOT_TOKEN and the like add platforms"
+
+
 CHECKS: tuple[Check, ...] = (
     ("database", _database),
     ("files", _files),
@@ -141,4 +160,5 @@ CHECKS: tuple[Check, ...] = (
     ("people", _people),
     ("clock", _clock),
     ("web", _web),
+    ("channels", _channels),
 )

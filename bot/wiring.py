@@ -6,7 +6,9 @@ import asyncio
 import secrets
 import threading
 import time
-from datetime import datetime, timedelta
+from collections import OrderedDict
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import structlog
@@ -16,15 +18,16 @@ from bot.domain.catalog import World
 from bot.domain.changes import Delivery, Timer
 from bot.domain.facts import Continued, Overdue
 from bot.ops.builtin import catalog
-from bot.people import directory
+from bot.people import directory, reach
 from bot.runtime.clock import Clock, SystemClock
 from bot.runtime.commit import Outcome, Site, take
 from bot.runtime.committer import Committer, database_away
 from bot.runtime.desk import Desk, Listeners
+from bot.runtime.displays import Displays
 from bot.runtime.files import FolderFiles
 from bot.runtime.inbox import Inbox
 from bot.runtime.leases import LASTS, RENEWED_S, new_holder, run_lease
-from bot.runtime.outbox import Outbox
+from bot.runtime.outbox import Held, NoPost, Outbox, Post
 from bot.runtime.performer import Performer
 from bot.runtime.sandbox import Sandbox
 from bot.runtime.toolbox import configured_tools
@@ -40,6 +43,12 @@ POLL_S = 1.0
 """How often a process looks for what others have written; no faster when idle."""
 DUE_AT_ONCE = 100
 """Due rows that one sweep takes to a commit."""
+CHANNELS = "channels"
+"""The setting in the database that has the names of the platforms that are on."""
+JOBS_KEPT = 4096
+"""Jobs whose conversation stays in memory: a cache."""
+START_OF_TIME = datetime(2026, 1, 1, tzinfo=UTC)
+"""For the world where its time is no matter."""
 FAULTY_AGAIN = timedelta(minutes=5)
 """Until a run that broke inside is offered its due row again."""
 
@@ -87,7 +96,8 @@ class Product:
         self.site.begins = self.performer.begins
         self.triggers = Triggers(self.committer, self.clock)
         self.inbox = Inbox(self.committer, self.clock, self.sandbox, self.triggers)
-        self.outbox = Outbox(self.committer, self.clock, {}, self._route)
+        self._surfaces: OrderedDict[str, str | None] = OrderedDict()
+        self.attach(NoPost())
         self.waker = Waker(self.clock, self.sweep)
         self.desk = Desk(self.committer, self.catalog, settings, self.clock, self.inbox, self.listeners)
         self.desk.saved.changed = self.scripts_changed
@@ -96,17 +106,34 @@ class Product:
         self._following: set[Any] = set()
         self._beat: asyncio.Task[None] | None = None
 
+    def attach(self, post: Post) -> None:
+        """The chat platforms of this process: what goes out to them, and what they show. Before `start`."""
+        self.post = post
+        self.on = frozenset(post.channels) | self.settings.platforms.keys()
+        """Chat platforms that this workspace has, whichever process speaks to them."""
+        held = Held()
+        self.outbox = Outbox(self.committer, self.clock, post, held)
+        self.displays = Displays(self.committer, self.clock, post, held)
+
     async def start(self) -> None:
         """Ready to take facts: first what a process before this one left, then what is due."""
         await self.committer.start()
         await self.committer.write(lambda tx: self._hold(tx))
+        self.on |= await self.committer.write(self._platforms)
         for run_id in await self.committer.read(runs.with_more):
             await self.committer.fact(run_id, Continued(at=self.clock.now()))
         await self.inbox.route_all()
         await self.performer.look()
-        await self.outbox.start()
+        if self._posts:
+            await self.outbox.start()
+            await self.displays.start()
         await self.waker.start()
         self._beat = asyncio.create_task(self._beating(), name="heartbeat")
+
+    @property
+    def _posts(self) -> bool:
+        """Whether this process sends: what goes to platforms that only another one has is left to that."""
+        return not self.guest or not self.on
 
     async def hold_run(self, run_id: str) -> None:
         """This process works on one run, alone."""
@@ -115,6 +142,12 @@ class Product:
         self.performer.below = set(await self.committer.read(_started_by, run_id))
         await self.committer.write(lambda tx: leases.take(tx, run_lease(run_id), self.holder, now, now + LASTS))
         await self.performer.look()
+
+    def _platforms(self, tx: Transaction) -> frozenset[str]:
+        """What the process that serves has on; one that serves says so to the others."""
+        if not self.guest:
+            people.put_setting(tx, CHANNELS, " ".join(sorted(self.on)))
+        return frozenset((people.setting_of(tx, CHANNELS) or "").split())
 
     def _hold(self, tx: Transaction) -> None:
         now = self.clock.now()
@@ -142,7 +175,9 @@ class Product:
     async def _look_around(self) -> None:
         await self.inbox.route_all()
         await self.performer.look()
-        self.outbox.wake()
+        if self._posts:
+            self.outbox.wake()
+            await self.displays.look()
         self.people_changed()
         await self._look_at_clock()
         self.listeners.tell("*", "*")
@@ -158,7 +193,9 @@ class Product:
             await asyncio.gather(self._beat, return_exceptions=True)
         await asyncio.gather(*self._following, return_exceptions=True)
         await self.waker.stop()
+        await self.displays.stop()
         await self.outbox.stop()
+        await self.inbox.stop()
         await self.performer.stop()
         await self.committer.write(lambda tx: leases.drop(tx, self.holder))
         await self.committer.stop()
@@ -194,7 +231,8 @@ class Product:
             for run_id, step in outcome.steps():
                 if step.calls:
                     self.performer.take_up(run_id, step)
-                sends = sends or any(not self._here(d) for d in step.deliveries)
+                sends = sends or (bool(step.deliveries) and self._sends(step.deliveries, outcome.job))
+                self.displays.moved(reach.surface(self._surfaces.get(outcome.job)), run_id, step)
                 for timer in step.timers:
                     if timer.due is not None:
                         self.waker.due(timer.due)
@@ -205,7 +243,7 @@ class Product:
             self._tell(outcome)
             for orphan in outcome.orphans:
                 self._keep(asyncio.create_task(self._cancel(orphan)))
-        if sends:
+        if sends and self._posts:
             self.outbox.wake()
         if self.guest:
             self._keep(asyncio.create_task(self._nudge()))
@@ -250,12 +288,32 @@ class Product:
         if row is not None and row.ended is None:
             await self.desk.edit(run_id, {"run": "cancel"}, by=row.owner, why="the run that started it was stopped")
 
-    def _here(self, row: Delivery) -> bool:
-        return row.to == "job" or row.to.startswith("web:") or self._world.knows(row.to)
+    def _here(self, tx: Transaction, job: str) -> Callable[[Delivery], bool]:
+        """Of a job: whether a delivery is the room's, by the one rule of where people are reached."""
+        conversation = self._conversation(tx, job)
+        world, on = self._world.at(START_OF_TIME), self.on
 
-    def _route(self, row: dict[str, Any]) -> tuple[str, str] | str:
-        """Channel and conversation of a delivery that the room does not take, or why there is none."""
-        return f"{row['to']} has no identity that a message can reach"
+        def here(row: Delivery) -> bool:
+            way = reach.way(world, row.to, conversation, on, card=reach.card(world, row.kind, row.card))
+            return way is not None and way.channel == reach.WEB
+
+        return here
+
+    def _sends(self, rows: list[Delivery], job: str) -> bool:
+        """Whether something of these leaves for a platform, as far as is known without looking."""
+        conversation = self._surfaces.get(job)
+        world, on = self._world.at(START_OF_TIME), self.on
+        ways = (reach.way(world, r.to, conversation, on, card=reach.card(world, r.kind, r.card)) for r in rows)
+        return any(way is None or way.channel != reach.WEB for way in ways)
+
+    def _conversation(self, tx: Transaction, job: str) -> str | None:
+        """Where a job is; it stays there."""
+        if job not in self._surfaces:
+            found = runs.get_job(tx, job) if job else None
+            self._surfaces[job] = found["conversation"] if found else None
+            while len(self._surfaces) > JOBS_KEPT:
+                self._surfaces.popitem(last=False)
+        return self._surfaces[job]
 
 
 class _World:
@@ -265,7 +323,6 @@ class _World:
         self._db = db
         self._settings = settings
         self._kept: World | None = None
-        self._emails: frozenset[str] = frozenset()
         self._lock = threading.Lock()
 
     def at(self, now: datetime) -> World:
@@ -275,13 +332,7 @@ class _World:
         with self._lock:
             if self._kept is None:
                 self._kept = self._db.read(directory.read, self._settings, now)
-                self._emails = frozenset(p.email.casefold() for p in self._kept.people)
             return self._kept
-
-    def knows(self, who: str) -> bool:
-        if self._kept is None:
-            self._read(datetime.fromisoformat("2026-01-01T00:00:00+00:00"))
-        return who.casefold() in self._emails
 
     def forget(self) -> None:
         with self._lock:

@@ -6,10 +6,10 @@ told that it arrived; what it shows is given to it whole, in values that name no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from starlette.routing import Route
 
@@ -23,7 +23,8 @@ class Capabilities:
     time, so that nothing is sent twice. `repeats`: kinds of things that may go out again where neither is so: a card
     stands for the same question however often it is there. `buttons`: choices it shows as buttons at most.
     `text_limit`: characters of one message. `local_times`: it shows instants in the reader's own zone. `forms`: it has
-    forms of its own. `private`: whoever acts can be told something that others do not see."""
+    forms of its own. `private`: whoever acts can be told something that others do not see. `edits_a_minute`: of all its
+    messages together."""
 
     edits: bool = True
     looks_up: bool = False
@@ -33,6 +34,7 @@ class Capabilities:
     local_times: bool = False
     forms: bool = True
     private: bool = True
+    edits_a_minute: int = 50
 
 
 # --- what becomes of what is sent ------------------------------------------------------------------------------------
@@ -312,6 +314,15 @@ class Fault:
     what: str
     mend: str
     note: bool = False
+
+
+@runtime_checkable
+class Grouped(Protocol):
+    """A platform whose groups of people are roles."""
+
+    async def groups(self) -> Mapping[str, Sequence[str]]:
+        """Each group's handle and the ids of its people."""
+        ...
 
 
 class Channel(Protocol):

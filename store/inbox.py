@@ -31,6 +31,8 @@ _ROUTED = Statement(sa.update(event).where(event.c.seq == b("seq_")).values(rout
 _ONE = Statement(
     sa.select(*_COLUMNS).where(event.c.ws == b("ws"), event.c.stream == b("stream"), event.c.id == b("id"))
 )
+_NUMBERED = Statement(sa.select(*_COLUMNS).where(event.c.seq == b("seq")))
+_RAW = Statement(sa.select(event.c.raw).where(event.c.seq == b("seq")))
 _TAKE = Statement(lambda insert: insert(taken).values({c.name: b(c.name) for c in taken.c}).on_conflict_do_nothing())
 _LAST = Statement(
     sa.select(event.c.stream, sa.func.max(event.c.at)).where(event.c.ws == b("ws")).group_by(event.c.stream)
@@ -79,6 +81,29 @@ def get(tx: Transaction, ident: str) -> dict[str, Any] | None:
     """An event by `STREAM/ID`, as the engine names it."""
     stream, _, own = ident.partition("/")
     got = _ONE.one(tx, {"ws": tx.ws, "stream": stream, "id": own})
+    return event_of(got) if got else None
+
+
+def raw_of(tx: Transaction, number: int) -> Any:
+    """What a platform sent, as it came; None where nothing was kept."""
+    got = _RAW.one(tx, {"seq": number})
+    return json.loads(got[0]) if got and got[0] else None
+
+
+def recent(tx: Transaction, stream: str, conversation: str, most: int = 30) -> list[tuple[int, Any]]:
+    """The latest events of a conversation as they came, with their number, the newest first."""
+    query = (
+        sa.select(event.c.seq, event.c.raw)
+        .where(event.c.ws == tx.ws, event.c.stream == stream, event.c.conversation == conversation)
+        .order_by(event.c.seq.desc())
+        .limit(most)
+    )
+    return [(got[0], json.loads(got[1])) for got in tx.connection.execute(query) if got[1]]
+
+
+def by_number(tx: Transaction, number: int) -> dict[str, Any] | None:
+    """An event by its number."""
+    got = _NUMBERED.one(tx, {"seq": number})
     return event_of(got) if got else None
 
 

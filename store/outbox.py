@@ -49,10 +49,25 @@ _QUEUED = Statement(
     .order_by(delivery.c.seq)
     .limit(b("most"))
 )
-_STALE = Statement(
-    _DELIVERIES.where(delivery.c.outcome.is_not(None), delivery.c.shown == sa.literal_column("0"))
+_STALE_OF = Statement(
+    _DELIVERIES.where(
+        delivery.c.outcome.is_not(None),
+        delivery.c.shown == sa.literal_column("0"),
+        delivery.c.channel == b("channel"),
+        delivery.c.state.in_([sa.literal_column("'delivered'"), sa.literal_column("'failed'")]),
+    )
     .order_by(delivery.c.seq)
     .limit(b("most"))
+)
+_BY_REF = Statement(
+    _DELIVERIES.where(
+        delivery.c.ws == b("ws"),
+        delivery.c.conversation == b("conversation"),
+        delivery.c.ref == b("ref"),
+        delivery.c.ref.is_not(None),
+    )
+    .order_by(delivery.c.seq.desc())
+    .limit(sa.literal_column("1"))
 )
 _BY_SEQ = Statement(_DELIVERIES.where(delivery.c.ws == b("ws"), delivery.c.seq == b("seq")))
 _SENT = Statement(
@@ -345,9 +360,15 @@ def queued(tx: Transaction, most: int = 200) -> list[dict[str, Any]]:
     return [_delivery(tx, g) for g in _QUEUED.all(tx, {"most": most})]
 
 
-def stale(tx: Transaction, most: int = 200) -> list[dict[str, Any]]:
-    """Cards whose outcome the platform does not show yet."""
-    return [_delivery(tx, g) for g in _STALE.all(tx, {"most": most})]
+def stale_of(tx: Transaction, channel: str, most: int = 50) -> list[dict[str, Any]]:
+    """Cards of one platform whose outcome it does not show yet."""
+    return [_delivery(tx, g) for g in _STALE_OF.all(tx, {"channel": channel, "most": most})]
+
+
+def by_ref(tx: Transaction, conversation: str, ref: str) -> dict[str, Any] | None:
+    """What a platform shows under its own name for it."""
+    got = _BY_REF.one(tx, {"ws": tx.ws, "conversation": conversation, "ref": ref})
+    return _delivery(tx, got) if got else None
 
 
 def by_seq(tx: Transaction, seq: int) -> dict[str, Any] | None:
@@ -394,16 +415,19 @@ def find(
     *,
     run_id: str | None = None,
     to: str | None = None,
+    conversation: str | None = None,
     open_cards: bool = False,
     after: int = 0,
     limit: int = 2000,
 ) -> list[dict[str, Any]]:
-    """Deliveries, oldest first."""
+    """Deliveries, oldest first. `conversation`: what was put there."""
     query = _DELIVERIES.where(delivery.c.ws == tx.ws, delivery.c.seq > after).order_by(delivery.c.seq).limit(limit)
     if run_id is not None:
         query = query.where(delivery.c.run == runs.key(tx, run_id))
     if to is not None:
         query = query.where(delivery.c.to == to)
+    if conversation is not None:
+        query = query.where(delivery.c.conversation == conversation, delivery.c.ref.is_not(None))
     if open_cards:
         query = query.where(delivery.c.state != "held", delivery.c.kind.in_(CARDS), delivery.c.outcome.is_(None))
     return [_delivery(tx, tuple(g)) for g in tx.connection.execute(query)]

@@ -13,11 +13,25 @@ from store.dialect import Statement, Transaction, b, instant, micros
 from store.tables import identity, login, person, role, session, setting, token
 
 _PEOPLE = Statement(
-    sa.select(person.c.email, person.c.name, person.c.timezone)
+    sa.select(person.c.email, person.c.name, person.c.timezone, person.c.prefers)
     .where(person.c.ws == b("ws"), person.c.active == 1)
     .order_by(person.c.email)
 )
-_IDENTITIES = Statement(sa.select(identity.c.email, identity.c.channel, identity.c.ref).where(identity.c.ws == b("ws")))
+_IDENTITIES = Statement(
+    sa.select(identity.c.email, identity.c.channel, identity.c.ref, identity.c.used, identity.c.shut)
+    .where(identity.c.ws == b("ws"))
+    .order_by(identity.c.email, identity.c.channel, identity.c.ref)
+)
+_MINE = (identity.c.ws == b("ws"), identity.c.channel == b("channel_"), identity.c.ref == b("ref_"))
+_IDENTITY = Statement(
+    sa.select(identity.c.email, identity.c.conversation, identity.c.used, identity.c.shut).where(*_MINE)
+)
+_USED = Statement(sa.update(identity).where(*_MINE).values(used=b("used"), shut=sa.null()))
+_KNOWN_AT = Statement(sa.update(identity).where(*_MINE).values(conversation=b("conversation")))
+_SHUT = Statement(sa.update(identity).where(*_MINE).values(shut=b("shut")))
+_PREFER = Statement(
+    sa.update(person).where(person.c.ws == b("ws"), person.c.email == b("email_")).values(prefers=b("prefers"))
+)
 _ROLES = Statement(sa.select(role.c.name, role.c.email).where(role.c.ws == b("ws")).order_by(role.c.name, role.c.email))
 _PUT = Statement(
     lambda insert: (
@@ -49,7 +63,13 @@ _LINK = Statement(
 _LOGIN = Statement(sa.insert(login).values({c.name: b(c.name) for c in login.c}))
 _USE = Statement(
     sa.update(login)
-    .where(login.c.ws == b("ws"), login.c.hash == b("hash_"), login.c.used.is_(None), login.c.until > b("now"))
+    .where(
+        login.c.ws == b("ws"),
+        login.c.hash == b("hash_"),
+        login.c.used.is_(None),
+        login.c.until > b("now"),
+        sa.func.coalesce(login.c.purpose, sa.literal_column("''")) == b("purpose"),
+    )
     .values(used=b("now"))
 )
 _LOGIN_OF = Statement(
@@ -69,6 +89,7 @@ _TOKEN_OF = Statement(
     )
 )
 _SETTING = Statement(sa.select(setting.c.value).where(setting.c.ws == b("ws"), setting.c.name == b("name")))
+_FORGET = Statement(sa.delete(setting).where(setting.c.ws == b("ws"), setting.c.name == b("name_")))
 _KEEP = Statement(
     lambda insert: (
         insert(setting)
@@ -87,14 +108,54 @@ def hashed(secret: str) -> str:
 
 
 def people(tx: Transaction) -> tuple[Person, ...]:
-    """Everyone active, by email, with their identities."""
+    """Everyone active, by email, with the identities that something reaches; of two on one platform the latest used."""
     found: dict[str, dict[str, str]] = {}
-    for email, channel, ref in _IDENTITIES.all(tx, {"ws": tx.ws}):
+    latest: dict[str, tuple[int, str]] = {}
+    used_of: dict[tuple[str, str], int] = {}
+    for email, channel, ref, used, shut in _IDENTITIES.all(tx, {"ws": tx.ws}):
+        if shut is not None or used_of.get((email, channel), -1) >= (used or 0):
+            continue
+        used_of[email, channel] = used or 0
         found.setdefault(email, {})[channel] = ref
+        if used and used > latest.get(email, (0, ""))[0]:
+            latest[email] = (used, channel)
     return tuple(
-        Person(email=g[0], name=g[1], timezone=g[2], identities=found.get(g[0], {}))
+        Person(
+            email=g[0],
+            name=g[1],
+            timezone=g[2],
+            identities=found.get(g[0], {}),
+            prefers=g[3],
+            latest=latest[g[0]][1] if g[0] in latest else None,
+        )
         for g in _PEOPLE.all(tx, {"ws": tx.ws})
     )
+
+
+def identity_of(tx: Transaction, channel: str, ref: str) -> dict[str, Any] | None:
+    """Who somebody is on a platform: `{email, conversation, used, shut}`."""
+    got = _IDENTITY.one(tx, {"ws": tx.ws, "channel_": channel, "ref_": ref})
+    return {"email": got[0], "conversation": got[1], "used": instant(got[2]), "shut": got[3]} if got else None
+
+
+def met(tx: Transaction, channel: str, ref: str, at: datetime) -> None:
+    """They did something there: they are reached there again."""
+    _USED.run(tx, {"ws": tx.ws, "channel_": channel, "ref_": ref, "used": micros(at)})
+
+
+def reached_at(tx: Transaction, channel: str, ref: str, conversation: str) -> None:
+    """Where they are written to alone."""
+    _KNOWN_AT.run(tx, {"ws": tx.ws, "channel_": channel, "ref_": ref, "conversation": conversation})
+
+
+def shut(tx: Transaction, channel: str, ref: str, why: str) -> None:
+    """Nothing reaches them there, until they do something there themselves."""
+    _SHUT.run(tx, {"ws": tx.ws, "channel_": channel, "ref_": ref, "shut": why})
+
+
+def prefer(tx: Transaction, email: str, channel: str | None) -> bool:
+    """Where they want their cards; None: wherever they are. False where nobody has this address."""
+    return _PREFER.run(tx, {"ws": tx.ws, "email_": email, "prefers": channel}).rowcount == 1
 
 
 def roles(tx: Transaction) -> dict[str, tuple[str, ...]]:
@@ -125,8 +186,19 @@ def drop_role(tx: Transaction, name: str, email: str) -> None:
     _DROP_ROLE.run(tx, {"ws": tx.ws, "name": name, "email": email})
 
 
-def add_login(tx: Transaction, secret: str, email: str, until: datetime) -> None:
-    _LOGIN.run(tx, {"ws": tx.ws, "hash": hashed(secret), "email": email, "until": micros(until), "used": None})
+def add_login(tx: Transaction, secret: str, email: str, until: datetime, purpose: str | None = None) -> None:
+    """A link that works once. `purpose` None logs in; `link` proves who somebody is on a platform."""
+    _LOGIN.run(
+        tx,
+        {
+            "ws": tx.ws,
+            "hash": hashed(secret),
+            "email": email,
+            "until": micros(until),
+            "used": None,
+            "purpose": purpose,
+        },
+    )
 
 
 def login_of(tx: Transaction, secret: str) -> dict[str, Any] | None:
@@ -135,9 +207,10 @@ def login_of(tx: Transaction, secret: str) -> dict[str, Any] | None:
     return {"email": got[0], "until": instant(got[1]), "used": instant(got[2])} if got else None
 
 
-def use_login(tx: Transaction, secret: str, now: datetime) -> str | None:
-    """Uses a log-in link up; gives its email, or None where it is unknown, used or too old."""
-    if _USE.run(tx, {"ws": tx.ws, "hash_": hashed(secret), "now": micros(now)}).rowcount != 1:
+def use_login(tx: Transaction, secret: str, now: datetime, purpose: str = "") -> str | None:
+    """Uses a link up; gives its email, or None where it is unknown, used, too old, or made for something else."""
+    given = {"ws": tx.ws, "hash_": hashed(secret), "now": micros(now), "purpose": purpose}
+    if _USE.run(tx, given).rowcount != 1:
         return None
     got = login_of(tx, secret)
     return got["email"] if got else None
@@ -201,6 +274,10 @@ def secret_key(tx: Transaction, fresh: str) -> str:
 def put_setting(tx: Transaction, name: str, value: str) -> None:
     """Keeps a small thing that processes of one database tell each other."""
     _KEEP.run(tx, {"ws": tx.ws, "name": name, "value": value})
+
+
+def drop_setting(tx: Transaction, name: str) -> None:
+    _FORGET.run(tx, {"ws": tx.ws, "name_": name})
 
 
 def setting_of(tx: Transaction, name: str) -> str | None:

@@ -275,6 +275,28 @@ Index(
     sqlite_where=text("state = 'held' and outcome is null"),
 )
 
+Index(
+    "ix_delivery_ref",
+    delivery.c.ws,
+    delivery.c.conversation,
+    delivery.c.ref,
+    sqlite_where=text("ref is not null"),
+)
+
+status = _table(
+    "status",
+    _run(),
+    _text("channel", null=False),
+    _text("conversation", null=False),
+    _text("ref"),
+    _text("said"),
+    _int("rev"),
+    _at("at"),
+    key=("run",),
+)
+"""The message of a run that a platform shows and that is edited in place. `said`: a hash of what it shows; `rev`: the
+run's when that was made; `at`: when it was last changed."""
+
 call = _table(
     "call",
     _run(),
@@ -356,15 +378,24 @@ person = _table(
     _text("name", null=False),
     _text("timezone"),
     _int("active", default=1),
+    _text("prefers"),
     key=("email",),
 )
+"""`prefers`: the channel on which they want their cards."""
+
 identity = _table(
     "identity",
     _text("channel", null=False),
     _text("ref", null=False),
     _text("email", null=False),
+    _text("conversation"),
+    _at("used"),
+    _text("shut"),
     key=("channel", "ref"),
 )
+"""Who somebody is on a platform. `conversation`: where they are written to alone; `used`: when they last did something
+there; `shut`: why nothing reaches them there."""
+
 role = _table("role", _text("name", null=False), _text("email", null=False), key=("name", "email"))
 
 script = _table(
@@ -437,8 +468,9 @@ login = Table(
     _text("email", null=False),
     _at("until", null=False),
     _at("used"),
+    _text("purpose"),
 )
-"""One-time log-in links, by the hash of their token."""
+"""One-time links, by the hash of their token. `purpose`: null logs in, `link` proves who somebody is on a platform."""
 
 session = Table(
     "session",

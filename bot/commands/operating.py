@@ -13,9 +13,10 @@ from bot.domain.errors import Misconfigured
 @click.option("--role", type=click.Choice(["web", "worker", "all"]), default="all", show_default=True)
 def serve(demo: bool, role: str) -> None:
     """Runs the web room and the workers in one process. The same as `waiton` alone."""
+    from bot.chat.chat import attached
     from bot.server.serve import serve as run_server
 
-    raise SystemExit(run_server(demo=demo, role=role))
+    raise SystemExit(run_server(demo=demo, role=role, attach=attached))
 
 
 @click.command()

@@ -39,6 +39,30 @@ def remove_person(email: str) -> None:
     go(removed(email))
 
 
+CHANNEL = click.Choice(["slack", "telegram", "line"])
+
+
+@people.command("link")
+@click.argument("email")
+@click.argument("channel", type=CHANNEL)
+@click.argument("ref", required=False)
+def link_person(email: str, channel: str, ref: str | None) -> None:
+    """Says who they are on a platform: by its id of them (REF), or by words that they send to the bot there, once."""
+    from bot.identities import link
+
+    go(link(email, channel, ref))
+
+
+@people.command("prefer")
+@click.argument("email")
+@click.argument("channel", type=click.Choice(["slack", "telegram", "line", "web", "none"]))
+def prefer_channel(email: str, channel: str) -> None:
+    """Where their cards go; `none`: wherever they are."""
+    from bot.identities import prefer
+
+    go(prefer(email, channel))
+
+
 @click.command()
 @click.argument("email")
 def login(email: str) -> None:

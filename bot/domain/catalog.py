@@ -87,12 +87,15 @@ class Catalog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """Someone of the workspace. `identities`: channel → the platform's reference to them."""
+    """Someone of the workspace. `identities`: channel → the platform's reference to them. `prefers`: where they want
+    their cards; `latest`: where they last did something."""
 
     email: str
     name: str
     timezone: str | None = None
     identities: Mapping[str, str] = field(default_factory=dict)
+    prefers: str | None = None
+    latest: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +141,8 @@ class Workspace:
     approval_window: str = "3d"
     reminders: tuple[str, ...] = ()
     quiet_hours: str | None = None
+    cards: str = "direct"
+    """Where an ask's card goes in chat: to its addressee alone (`direct`), or into the job's thread (`thread`)."""
     fanout: int = 32
     alone: bool = False
     """Nobody else can read the job: its only person may approve what they started."""

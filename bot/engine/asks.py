@@ -71,6 +71,7 @@ def card(turn: Turn, row: OpRow) -> dict[str, Any]:
         "buttons": [c["label"] for c in data.get("choices") or []],
         **({"fields": data["fields"]} if data.get("fields") else {}),
         **({"reason": data["reason"]} if data.get("reason") else {}),
+        **({"cards": where} if (where := turn.plan_op(row).params.get("cards")) else {}),
     }
 
 

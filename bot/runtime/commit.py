@@ -40,8 +40,8 @@ class Site:
     world: Callable[[datetime], World]
     secret: str
     url: str = "http://127.0.0.1:8484"
-    here: Callable[[Delivery], bool] = lambda _: False
-    """Whether a delivery goes to the room, where its commit is its acceptance."""
+    here: Callable[[Transaction, str], Callable[[Delivery], bool]] = lambda tx, job: lambda row: False
+    """Of a job: whether a delivery goes to the room, where its commit is its acceptance."""
     begins: Callable[[Call], str | None] = lambda _: None
     """Who makes a call as soon as it is committed; such a call is marked as begun by the commit that asks for it."""
     worlds: dict[str, tuple[World, World]] = field(default_factory=dict)
@@ -168,7 +168,7 @@ def _written(
         step,
         plan_text,
         resumed=resumed,
-        here=site.here,
+        here=site.here(tx, run.job),
         begins=site.begins,
         now=at,
         crowded=view.index.crowded,

@@ -123,8 +123,10 @@ class Desk:
         inputs: Mapping[str, Any] | None = None,
         escaping: Any = "plain",
         author: str | None = None,
+        run_id: str | None = None,
     ) -> Started:
-        """Checks a text and runs it in a job, as this person; refused scripts store nothing."""
+        """Checks a text and runs it in a job, as this person; refused scripts store nothing. `run_id`: so that a repeat
+        starts nothing again."""
         async with self._starting:
             seen = await self.check(text, by=by, job=job, inputs=inputs, escaping=escaping)
             if seen.refused or seen.plan is None:
@@ -132,14 +134,16 @@ class Desk:
             plan: Plan = seen.plan
             if plan.on:
                 return Started(seen=seen, saved=await self.saved.keep(seen, by=by, job=job))
-            run_id = new_run_id(self.clock.now())
+            begun = run_id or new_run_id(self.clock.now())
 
             def write(tx: Transaction) -> Outcome:
+                if run_id is not None and runs.get(tx, run_id) is not None:
+                    return Outcome(run=run_id)
                 now = self.clock.now()
                 kept = runs.get_job(tx, job)
                 customer = kept["customer"] if kept else None
                 row = RunRow(
-                    id=run_id,
+                    id=begun,
                     job=job,
                     owner=by,
                     plan="",
@@ -155,7 +159,7 @@ class Desk:
                 return accept(tx, self.site, row, plan, source=seen.read.source.pasted, surface=seen.read.surface)
 
             await self.committer.write(write)
-            return Started(seen=seen, run=run_id)
+            return Started(seen=seen, run=begun)
 
     async def run_saved(
         self, name: str, *, by: str, job: str, inputs: Mapping[str, Any] | None = None
@@ -182,7 +186,7 @@ class Desk:
             return Said(text=f"There is no run `{run_id}`.", accepted=False, status=404)
         if outcome is None:
             return Said(text=f"There is no question `{op}` in this run.", accepted=False, status=404)
-        return _said(outcome)
+        return said_of(outcome)
 
     async def answer_token(self, token: str, value: Any, *, by: str | None = None, reason: str | None = None) -> Said:
         """Answers the ask that a card's token stands for. Without `by` the card's own addressee answers: the token
@@ -192,7 +196,7 @@ class Desk:
             return Said(text="This question is not known here.", accepted=False, status=404)
         who = by or row["to"]
         fact = Answered(at=self.clock.now(), path=row["path"], value=normalise(value), by=who, reason=reason)
-        return await self._act(row["run"], fact, who)
+        return await self.act(row["run"], fact, who)
 
     def card_of(self, tx: Transaction, token: str) -> dict[str, Any] | None:
         """The card that a token stands for; None where it is none of ours."""
@@ -213,7 +217,7 @@ class Desk:
         """One edit of section 10 of the language. `ident`: the sender's own id of it, so that a repeat changes nothing
         and gets the same reply."""
         fact = Edited(at=self.clock.now(), by=by, edit=normalise(dict(edit)), why=why, rev=rev, id=ident)
-        return await self._act(run_id, fact, by)
+        return await self.act(run_id, fact, by)
 
     async def try_edit(
         self, run_id: str, edit: Mapping[str, Any], *, by: str, why: str | None = None, rev: int | None = None
@@ -223,14 +227,14 @@ class Desk:
         trial = await tried(self.committer, run_id, fact)
         if trial is None:
             return Said(text="There is no such run.", accepted=False, status=404), None
-        told = _said(trial.outcome)
+        told = said_of(trial.outcome)
         return told, trial if told.accepted else None
 
-    async def _act(self, run_id: str, fact: Fact, who: str) -> Said:
+    async def act(self, run_id: str, fact: Fact, who: str) -> Said:
         outcome = await self.committer.fact(run_id, fact)
         if outcome.missing:
             return Said(text="There is no such run.", accepted=False, status=404)
-        return _said(outcome)
+        return said_of(outcome)
 
     def _find_open(self, tx: Transaction, run_id: str, named: str, by: str) -> str | None:
         if named[:1].isdigit() or "." in named:
@@ -391,6 +395,12 @@ class Desk:
         base = base or await self.committer.read(people.setting_of, "url") or self.settings.url
         return f"{base}/login/{secret}"
 
+    async def proof(self, email: str) -> str:
+        """What proves on a platform that somebody is this person: once, within 15 minutes."""
+        secret, until = secrets.token_urlsafe(18), self.clock.now() + timedelta(minutes=LOGIN_MINUTES)
+        await self.committer.write(lambda tx: people.add_login(tx, secret, email, until, "link"))
+        return secret
+
     async def log_in(self, secret: str) -> tuple[str, str] | None:
         """Uses a link up: the session's cookie and whose it is; None where the link is used, old or unknown."""
         now = self.clock.now()
@@ -443,7 +453,8 @@ class Listeners:
             self._queues.discard(queue)
 
 
-def _said(outcome: Outcome) -> Said:
+def said_of(outcome: Outcome) -> Said:
+    """What a fact's outcome says to whoever acted."""
     if not outcome.replies:
         return Said(text="", accepted=False, status=422)
     reply = outcome.replies[-1]

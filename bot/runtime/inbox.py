@@ -4,6 +4,7 @@ the saved scripts that it starts."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any
 
@@ -22,6 +23,10 @@ from store.dialect import Transaction
 
 log = structlog.get_logger()
 Passes = dict[str, dict[str, bool | str]]
+Work = Callable[[], Awaitable[None]]
+Doorman = Callable[[int, dict[str, Any]], Awaitable[bool | Work]]
+"""Looks at an event by its number first: True, it is dealt with (and marked as routed); work that will deal with it;
+False, it is for whatever waits for it."""
 
 
 class Inbox:
@@ -32,7 +37,17 @@ class Inbox:
         self.clock = clock
         self.sandbox = sandbox
         self.triggers = triggers
+        self.doormen: dict[str, Doorman] = {}
+        """By channel: who looks first at what came from it."""
         self._routing = asyncio.Lock()
+        self._busy: set[int] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def stop(self) -> None:
+        """What is being dealt with is left: it is in the inbox, and is taken up again."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def receive(
         self,
@@ -67,11 +82,35 @@ class Inbox:
     async def route_all(self) -> None:
         """Makes facts of every event that has not become one, oldest first; returns when all are applied."""
         async with self._routing:
-            while events := await self.committer.read(inbox.unrouted):
+            while events := [e for e in await self.committer.read(inbox.unrouted) if e[0] not in self._busy]:
                 for number, event in events:
                     await self._route(number, event)
 
     async def _route(self, number: int, event: dict[str, Any]) -> None:
+        doorman = self.doormen.get(event["stream"].partition(":")[0])
+        if doorman is not None:
+            verdict = await doorman(number, event)
+            if callable(verdict):
+                self._busy.add(number)
+                task = asyncio.create_task(self._later(number, verdict))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+                return
+            if verdict:
+                return
+        await self.spread(number, event)
+
+    async def _later(self, number: int, work: Work) -> None:
+        """What takes longer is dealt with beside the others; until it is done its event stays in the inbox."""
+        try:
+            await work()
+        except Exception:
+            log.exception("what came could not be dealt with", number=number)
+        await self.committer.insist(lambda tx: inbox.routed(tx, [number]))
+        self._busy.discard(number)
+
+    async def spread(self, number: int, event: dict[str, Any]) -> bool:
+        """Offers an event to whatever waits for it, and to what it starts; whether anything moved by it."""
         passes: Passes = {}
         starts: dict[str, bool | str] = {}
         while True:
@@ -81,7 +120,7 @@ class Inbox:
             )
             wanted = [o for o in outcomes if o.where]
             if not wanted and not unknown:
-                return
+                return any(outcome.changed for outcome in outcomes)
             for outcome in wanted:
                 for path, (expression, names) in outcome.where.items():
                     passes.setdefault(outcome.run, {})[path] = await passes_by(self.sandbox, expression, names)

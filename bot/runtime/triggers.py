@@ -321,7 +321,7 @@ class Triggers:
             )
             for person in {person.email: person for person in to}.values()
         ]
-        outbox.deliver(tx, "", rows, self.site.here)
+        outbox.deliver(tx, "", rows, self.site.here(tx, saved["job"] or ""))
 
 
 def _trigger(body: Mapping[str, Any]) -> Trigger:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import structlog
 from starlette.applications import Starlette
@@ -37,8 +38,8 @@ from bot.wiring import Product
 log = structlog.get_logger()
 
 
-def app(product: Product) -> Starlette:
-    """The app of a product that is started and stopped by whoever made it."""
+def app(product: Product, further: Sequence[Route] = ()) -> Starlette:
+    """The app of a product that is started and stopped by whoever made it. `further`: what chat platforms call."""
     made = Starlette(
         routes=[
             Route("/", for_reader(room.home)),
@@ -78,6 +79,7 @@ def app(product: Product) -> Starlette:
             Route("/healthz", operators.healthz),
             Route("/readyz", operators.readyz),
             Route("/metrics", operators.metrics),
+            *further,
         ],
         middleware=[Middleware(Guard)],
         exception_handlers={HTTPException: _http, ClientDisconnect: _gone, Exception: _broken},

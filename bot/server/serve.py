@@ -8,11 +8,13 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import structlog
 import uvicorn
+from starlette.routing import Route
 
 from bot.config import DEFAULT_DATABASE, EXAMPLE, Settings, load
 from bot.domain.errors import Misconfigured
@@ -25,7 +27,21 @@ DRAIN_S = 5
 """How long open requests may take to end."""
 
 
-def serve(*, demo: bool, role: str = "all") -> int:
+class Beside(Protocol):
+    """What is served beside the room: chat platforms, and what they call."""
+
+    def routes(self) -> Sequence[Route]: ...
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+Attach = Callable[[Product], Beside]
+"""Makes it of a product that has not started."""
+
+
+def serve(*, demo: bool, role: str = "all", attach: Attach | None = None) -> int:
     """Serves until it is told to end; gives the exit status (3: the port or the surroundings are at fault)."""
     _quiet()
     try:
@@ -35,7 +51,7 @@ def serve(*, demo: bool, role: str = "all") -> int:
         print(f"waiton: {fault}", file=sys.stderr)
         return SURROUNDINGS
     try:
-        return asyncio.run(_serve(product, settings, role))
+        return asyncio.run(_serve(product, settings, role, attach))
     except KeyboardInterrupt:
         return FINE
 
@@ -57,8 +73,10 @@ def prepared(demo: bool) -> Settings:
     return settings
 
 
-async def _serve(product: Product, settings: Settings, role: str) -> int:
+async def _serve(product: Product, settings: Settings, role: str, attach: Attach | None) -> int:
     from bot.server.app import app
+
+    chat = attach(product) if attach is not None and role != "worker" else None
 
     held: socket.socket | None = None
     if role != "worker":
@@ -81,7 +99,7 @@ async def _serve(product: Product, settings: Settings, role: str) -> int:
             await stop.wait()
             await product.stop()
             return FINE
-        web = app(product)
+        web = app(product, chat.routes() if chat is not None else ())
         server = _Server(
             uvicorn.Config(
                 web,
@@ -96,11 +114,15 @@ async def _serve(product: Product, settings: Settings, role: str) -> int:
         )
         serving = asyncio.create_task(server.serve([held]))
         await _announce(product, settings, held, first)
+        if chat is not None:
+            await chat.start()
         await asyncio.wait({serving, stopping := asyncio.create_task(stop.wait())}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
         web.state.closing.set()  # open pages let go, so that the server can drain
         server.should_exit = True
         await serving
+        if chat is not None:
+            await chat.stop()
         await product.stop()
     return FINE
 

@@ -1,0 +1,1 @@
+"""Chat platforms: what comes in becomes facts, what is committed becomes messages. The channels only translate."""

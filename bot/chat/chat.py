@@ -1,0 +1,49 @@
+"""The chat side of a process: its platforms, their door, what they show."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from starlette.routing import Route
+
+from bot.chat.acquaintance import Acquaintance
+from bot.chat.acts import Acts
+from bot.chat.door import ChatDoor
+from bot.chat.platforms import channels_of
+from bot.chat.post import ChatPost
+from bot.wiring import Product
+from channels.base import Channel
+
+
+class Chat:
+    """Attached to a product before it starts; started after it, stopped before it."""
+
+    def __init__(self, product: Product, channels: Mapping[str, Channel]) -> None:
+        self.product = product
+        self.channels = channels
+        self.door = ChatDoor(product.desk, product.clock, product.people_changed)
+        self.acts = Acts(product.desk, channels, self.door)
+        product.attach(ChatPost(channels, product.site, product.settings, product.clock))
+        self.acquaintance = Acquaintance(product.desk, channels, product.people_changed)
+        for name in channels:
+            product.inbox.doormen[name] = self.acts.doorman
+
+    async def start(self) -> None:
+        """Each channel by itself: one whose platform is away stops no other."""
+        await asyncio.gather(*(channel.start(self.door) for channel in self.channels.values()))
+        self.acquaintance.start()
+
+    async def stop(self) -> None:
+        await self.acquaintance.stop()
+        await asyncio.gather(*(channel.stop() for channel in self.channels.values()), return_exceptions=True)
+        await self.door.stop()
+
+    def routes(self) -> list[Route]:
+        """What the platforms call."""
+        return [route for channel in self.channels.values() for route in channel.routes()]
+
+
+def attached(product: Product) -> Chat:
+    """The chat of a product, by its settings; without a platform there is nothing in it."""
+    return Chat(product, channels_of(product.settings, product.clock.now))

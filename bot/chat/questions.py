@@ -1,0 +1,136 @@
+"""A form where a platform has none: one field after the other, each answered by a reply, sent when the last is in.
+
+What was answered so far is kept with the message that asks next, so that a process may end in between."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bot.chat import forms, senders, taps
+from bot.runtime.desk import Desk
+from channels.base import Card, Channel, Form, FormField, Inbound, Sent
+from store import people
+from store.dialect import Transaction
+
+BACK, CANCEL = "back", "cancel"
+"""Words in place of an answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A form half way: what it is about, which field is asked, what is in already."""
+
+    data: str
+    at: int
+    values: Mapping[str, str]
+
+
+def _key(conversation: str, ref: str) -> str:
+    return f"form {conversation} {ref}"
+
+
+class Questions:
+    """`begin` asks for the first field, `reply` takes an answer and asks for the next."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+
+    async def begin(self, channel: Channel, given: Inbound) -> bool:
+        """False where the tap opens no form."""
+        form = await self._form(given)
+        if form is None:
+            return False
+        await self._ask(channel, given, form, Asked(data=given.data, at=0, values={}))
+        return True
+
+    async def _form(self, given: Inbound) -> Form | None:
+        site, now = self.desk.site, self.desk.clock.now()
+        return await self.desk.committer.read(forms.of, site, site.world(now), given)
+
+    async def _ask(self, channel: Channel, given: Inbound, form: Form, asked: Asked, wrong: str = "") -> None:
+        field = form.fields[asked.at]
+        tap = taps.read(asked.data)
+        count = f" ({asked.at + 1} of {len(form.fields)})" if len(form.fields) > 1 else ""
+        words = "\n".join(filter(None, (wrong, f"{field.label}{count}", _hint(field))))
+        card = Card(kind="card", token=tap.token if tap else "", title="", text=words)
+        where = given.conversation
+        answer = await channel.send(where, card, ident=f"f/{given.ident}/{asked.at}")
+        if isinstance(answer, Sent) and answer.ref is not None:
+            kept = json.dumps({"data": asked.data, "at": asked.at, "values": dict(asked.values)})
+            name = _key(where, answer.ref)
+            await self.desk.committer.write(lambda tx: people.put_setting(tx, name, kept))
+        elif not isinstance(answer, Sent):
+            await channel.tell(given, f"The next question could not be put: {answer.why}.", alert=True)
+
+    async def reply(self, channel: Channel, given: Inbound, who: senders.Who) -> bool:
+        """Whether this answers a field."""
+        if given.reply_to is None:
+            return False
+        name = _key(given.conversation, given.reply_to)
+        kept = await self.desk.committer.read(people.setting_of, name)
+        if not kept:
+            return False
+        asked = Asked(**json.loads(kept))
+
+        def forget(tx: Transaction) -> None:
+            people.drop_setting(tx, name)
+
+        await self.desk.committer.write(forget)
+        form = await self._form(_about(given, asked.data))
+        if form is None:
+            await channel.tell(given, "This question is not open any more. Nothing changed.", alert=True)
+            return True
+        word = given.text.strip().casefold()
+        if word == CANCEL:
+            await channel.tell(given, "Nothing was sent; the question is still open.")
+            return True
+        if word == BACK:
+            await self._ask(channel, given, form, Asked(data=asked.data, at=max(0, asked.at - 1), values=asked.values))
+            return True
+        field = form.fields[asked.at]
+        value = "" if given.text.strip() in ("-", "–") and not field.required else given.text.strip()
+        values = {**asked.values, field.name: _picked(field, value)}
+        if asked.at + 1 < len(form.fields):
+            await self._ask(channel, given, form, Asked(data=asked.data, at=asked.at + 1, values=values))
+            return True
+        await self._send(channel, given, who, form, asked.data, values)
+        return True
+
+    async def _send(
+        self, channel: Channel, given: Inbound, who: senders.Who, form: Form, data: str, values: Mapping[str, Any]
+    ) -> None:
+        wrong = await forms.submit(self.desk, channel.name, _about(given, data, values), who, self.desk.clock.now())
+        for at, field in enumerate(form.fields):
+            if field.name in wrong:
+                await self._ask(channel, given, form, Asked(data=data, at=at, values=dict(values)), wrong[field.name])
+                return
+        if wrong:
+            await channel.tell(given, "\n".join(wrong.values()), alert=True)
+
+
+def _about(given: Inbound, data: str, values: Mapping[str, Any] | None = None) -> Inbound:
+    """What was sent, as the form of another message."""
+    return Inbound(
+        kind="form", ident=given.ident, conversation=given.conversation, sender=given.sender, direct=given.direct,
+        data=data, values=values or {}, at=given.at, raw=given.raw,
+    )  # fmt: skip
+
+
+def _hint(field: FormField) -> str:
+    """What may be answered."""
+    if field.choices:
+        return "one of: " + ", ".join(label for _, label in field.choices[:40])
+    if field.kind == "bool":
+        return "yes or no"
+    if field.kind == "date":
+        return "as 2026-03-02"
+    hint = field.hint or ""
+    return hint if field.required else f"{hint}{'; ' if hint else ''}`-` for nothing"
+
+
+def _picked(field: FormField, value: str) -> str:
+    """A choice by its label, whatever its case."""
+    return next((key for key, label in field.choices if label.casefold() == value.casefold()), value)
