@@ -98,7 +98,7 @@ def confirm(text: str, actions: Sequence[dict[str, Any]]) -> dict[str, Any]:
 # --- what a card shows -----------------------------------------------------------------------------------------------
 def _asked(card: Card, look: Look) -> _Face:
     small: list[str] = []
-    if card.free:
+    if card.free and (card.more or card.since or card.place):
         small.append("Answer with a message.")
     if card.fields:
         small.append("Asked for: " + " · ".join(field.label for field in card.fields))

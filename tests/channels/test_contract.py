@@ -12,12 +12,14 @@ from bot.wiring import Product
 from store import people
 from tests.channels.stage import Stage
 from tests.channels.world import Maker, Stand, playing, stand
+from tests.doubles.line import LineStage
 from tests.doubles.plain import Plain
+from tests.doubles.telegram import TelegramStage
 from tests.runtime.world import settings, until
 
 pytestmark = pytest.mark.anyio
 ASK = "- scope = ask @ana approve decline\n  > Extend the pilot?\n- say\n  > It was {scope}\n"
-STAGES: dict[str, Maker] = {"plain": Plain}
+STAGES: dict[str, Maker] = {"plain": Plain, "telegram": TelegramStage, "line": LineStage}
 
 
 @pytest.fixture
