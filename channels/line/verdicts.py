@@ -9,7 +9,7 @@ import aiohttp
 from channels.base import Later, Refused
 from channels.line.calls import SaidNo, Stopped
 
-AWAY = timedelta(seconds=5)
+AWAY = timedelta(seconds=2)
 """Until a platform that does not answer is tried again; whoever tries grows it."""
 BUSY = timedelta(seconds=10)
 """Where LINE asks to wait and does not say how long."""

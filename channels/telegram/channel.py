@@ -343,6 +343,15 @@ class Telegram:
     async def find(self, email: str) -> Sender | None:
         return None
 
+    async def invite(self, secret: str) -> str | Refused | Later:
+        """The address that opens the bot and proves who somebody is: Telegram sends the secret with their Start
+        (`linked`). `secret`: at most 64 letters, digits, `-` and `_`."""
+        try:
+            username = self._me.username or (await self._calls.me())[0]
+        except TelegramError as error:
+            return verdict(error)
+        return f"https://t.me/{username}?start={secret}"
+
     async def check(self) -> list[Fault]:
         """A wrong token, a webhook that is not ours, what Telegram has against ours; notes last."""
         found = [self._trouble] if self._trouble else []
