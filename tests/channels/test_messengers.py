@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
-from bot.runtime.tools import tool
+from bot.runtime.clock import SetClock
+from bot.runtime.tools import Tool, tool
 from channels.telegram.channel import Telegram
 from store import people
+from tests.channels.stage import Seen
 from tests.channels.world import Stand, stand
 from tests.doubles.line import LineStage
 from tests.doubles.telegram import TEAM, TelegramStage
-from tests.runtime.world import until
+from tests.runtime.world import START, until
 
 pytestmark = pytest.mark.anyio
 BOOKING = (Path(__file__).parents[2] / "bot/examples/booking.md").read_text("utf-8")
@@ -75,8 +77,8 @@ async def tap_menu(stage: Any, who: str) -> str:
     """Taps *book* in the menu of LINE; on Telegram, a button of a message that somebody sent."""
     if isinstance(stage, LineStage):
         return await stage.menu(who, "book")
-    where = await stage.write(who, "hello")
-    chat = int(where.removeprefix("telegram:"))
+    chat = int(stage.ref(who))
+    stage.api.started.add(chat)
     await stage.api.sendMessage(
         {
             "chat_id": chat,
@@ -85,13 +87,10 @@ async def tap_menu(stage: Any, who: str) -> str:
         }
     )
     await stage.tap(who, stage.seen(who)[-1], "Book")
-    return where
+    return f"telegram:{chat}"
 
 
-@pytest.mark.parametrize("by", ["tap", "words"])
-async def test_the_booking_script_runs_from_the_menu_to_booked(stage: Any, tmp_path: Path, by: str) -> None:
-    booked: list[str] = []
-
+def schedule(booked: list[str]) -> tuple[Tool, ...]:
     async def demo_schedule() -> list[str]:
         return ["07:30", "18:30"]
 
@@ -99,12 +98,32 @@ async def test_the_booking_script_runs_from_the_menu_to_booked(stage: Any, tmp_p
         booked.append(slot)
         return {"ok": True}
 
-    tools = (tool("demo_schedule", demo_schedule, read_only=True), tool("demo_book_class", demo_book_class))
-    async with stand(stage, tmp_path, tools) as at:
-        text = BOOKING.replace("line:", f"{stage.name}:").replace("line_send", f"{stage.name}_send")
-        await stage.paste("bo", text)
-        await at.shows("bo", "booking")
-        await tap_menu(stage, "mika")
+    return tool("demo_schedule", demo_schedule, read_only=True), tool("demo_book_class", demo_book_class)
+
+
+async def offered(at: Stand) -> Seen:
+    """The card with times that Mika sees, after a tap on the menu of the saved script's platform."""
+    stage: Any = at.stage
+    await stage.paste("bo", BOOKING.replace("line:", f"{stage.name}:").replace("line_send", f"{stage.name}_send"))
+    await at.shows("bo", "booking")
+    await tap_menu(stage, "mika")
+    return await until(lambda: next((m for m in stage.seen("mika") if "18:30" in m.buttons), None))
+
+
+async def waits(at: Stand, place: int) -> None:
+    """Returns once the op at that place of the latest run waits."""
+
+    async def holds() -> bool:
+        run = (await at.product.desk.find_runs())[0]
+        return (await at.product.desk.show(run.id))["ops"][place]["state"] == "waiting"
+
+    await until(holds)
+
+
+@pytest.mark.parametrize("by", ["tap", "words"])
+async def test_the_booking_script_runs_from_the_menu_to_booked(stage: Any, tmp_path: Path, by: str) -> None:
+    booked: list[str] = []
+    async with stand(stage, tmp_path, schedule(booked)) as at:
         card = await offered(at)
         if by == "tap":
             await stage.tap("mika", card, "18:30")
@@ -115,5 +134,15 @@ async def test_the_booking_script_runs_from_the_menu_to_booked(stage: Any, tmp_p
         assert all(not seen.text.startswith("Booked") for seen in stage.seen("ana"))
 
 
-async def offered(at: Stand) -> Any:
-    return await until(lambda: next((m for m in at.stage.seen("mika") if "18:30" in m.buttons), None))
+async def test_whoever_misses_the_times_is_asked_once_more_and_booked_by_words(stage: Any, tmp_path: Path) -> None:
+    booked: list[str] = []
+    clock = SetClock(START)
+    async with stand(stage, tmp_path, schedule(booked), clock) as at:
+        await offered(at)
+        await waits(at, 2)
+        clock.move(minutes=11)
+        await at.product.sweep()
+        await at.shows("mika", "Still want to book?")
+        await stage.write("mika", "18:30")
+        await at.shows("mika", "Booked. See you at 18:30.")
+        assert booked == ["18:30"]
