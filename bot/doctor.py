@@ -140,16 +140,22 @@ async def _channels(settings: Settings) -> str:
 
     said: list[str] = []
     wrong: list[str] = []
+    notes: list[str] = []
     for name, channel in channels_of(settings, SystemClock().now).items():
         try:
             faults = await channel.check()
         finally:
             await channel.stop()
-        wrong += [f"{name}: {fault.what}; {fault.mend}" for fault in faults]
+        wrong += [f"{name}: {fault.what}; {fault.mend}" for fault in faults if not fault.note]
+        notes += [f"\n{name}: {fault.what}; {fault.mend}" for fault in faults if fault.note]
         said.append(name)
     if wrong:
         raise Fault("\n".join(wrong))
-    return f"{', '.join(said)} answer" if said else "the room alone; SLACK_BOT_TOKEN and the like add platforms"
+    return (
+        f"{', '.join(said)} answer{''.join(notes)}"
+        if said
+        else "the room alone; SLACK_BOT_TOKEN and the like add platforms"
+    )
 
 
 CHECKS: tuple[Check, ...] = (
