@@ -155,8 +155,7 @@ class Attached:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """Something said. `parts`: the messages of a channel op, each of its own: text, or a card with image and buttons
-    (`image`: an address). `note`: it is about something else, and stands back (a notice, a reminder). `asks`: what is
-    awaited in reply to it, in a few words, where the platform can open a reply by itself (one field of a form)."""
+    (`image`: an address). `note`: it is about something else, and stands back (a notice, a reminder)."""
 
     text: str = ""
     title: str = ""
@@ -165,7 +164,6 @@ class Message:
     files: tuple[Attached, ...] = ()
     parts: tuple[Message, ...] = ()
     note: bool = False
-    asks: str = ""
     place: tuple[str, str] | None = None
 
 
