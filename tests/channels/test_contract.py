@@ -58,6 +58,7 @@ async def test_a_pasted_script_asks_settles_and_says(stage: Stage, tmp_path: Pat
         await asked(at)
         card = await at.card("ana", "Extend the pilot?")
         assert card.buttons[:2] == ("approve", "decline")
+        assert "until" in card.text or stage.name in ("plain", "web")  # the window as it will be, 14 days
         await stage.tap("ana", card, "approve")
         told = await at.run()
         first = told["ops"][0]
