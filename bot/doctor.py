@@ -147,12 +147,12 @@ async def _channels(settings: Settings) -> str:
         finally:
             await channel.stop()
         wrong += [f"{name}: {fault.what}; {fault.mend}" for fault in faults if not fault.note]
-        notes += [f"\n{name}: {fault.what}; {fault.mend}" for fault in faults if fault.note]
+        notes += [f"{name}: {fault.what}; {fault.mend}" for fault in faults if fault.note]
         said.append(name)
     if wrong:
-        raise Fault("\n".join(wrong))
+        raise Fault("\n".join([*wrong, *notes]))
     return (
-        f"{', '.join(said)} answer{''.join(notes)}"
+        "\n".join([f"{', '.join(said)} answer", *notes])
         if said
         else "the room alone; SLACK_BOT_TOKEN and the like add platforms"
     )

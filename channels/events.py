@@ -34,15 +34,15 @@ def event(
     user: dict[str, Any] = {"id": given.sender.ref, "name": name or given.sender.name}
     if email:
         user["email"] = email
-    said, data = given.text, dict(given.values)
-    if given.kind == "tap" and text is None:
-        said = given.data
+    said, data = given.text if text is None else text, dict(given.values)
+    if given.kind == "tap":
+        said = given.data if text is None else text
         if said.startswith(MENU):
             said = said[len(MENU) :]
             data = {**data, "menu": said}
     return {
         "id": given.ident,
-        "text": said if text is None else text,
+        "text": said,
         "tap": given.kind == "tap",
         "conversation": given.conversation,
         "user": user,

@@ -35,7 +35,11 @@ class Chat:
         self.acquaintance.start()
 
     async def stop(self) -> None:
+        """First whatever speaks to the platforms, then the platforms."""
         await self.acquaintance.stop()
+        await self.product.inbox.stop()
+        await self.product.displays.stop()
+        await self.product.outbox.stop()
         await asyncio.gather(*(channel.stop() for channel in self.channels.values()), return_exceptions=True)
         await self.door.stop()
 

@@ -134,7 +134,7 @@ class Scripts:
             names = ", ".join(f"`{one.name}`" for one in state.inputs)
             return f"It is started with {names}: start it from the room, where they are asked for. Nothing has started."
         if state.waits and act not in ("run", "wait"):
-            await self._show(channel, pasted, self._held(pasted, state))
+            await self._show(channel, pasted, self._held(pasted, state, live=channel.capabilities.edits))
             return None
         return await self._start(channel, pasted, text)
 
@@ -201,17 +201,15 @@ class Scripts:
             choices=(self._choice(pasted.number, "mend", first=True),) if can else (),
         )
 
-    def _held(self, pasted: Pasted, state: composing.State) -> Status:
-        """What would be started, held until whoever pasted it has chosen."""
+    def _held(self, pasted: Pasted, state: composing.State, *, live: bool) -> Status | Message:
+        """What would be started, held until whoever pasted it has chosen. `live`: the platform shows how runs stand."""
         acts = ["wait"] if any(wait["fix"] for wait in state.waits) else []
         choices = tuple(self._choice(pasted.number, act, first=n == 0) for n, act in enumerate([*acts, "run", "off"]))
-        return Status(
-            title="It has not started",
-            state="held",
-            facts=tuple(state.facts),
-            notes=tuple(str(wait["message"]) for wait in state.waits) + tuple(state.notes),
-            choices=choices,
-        )
+        title, notes = "It has not started", [*(str(wait["message"]) for wait in state.waits), *state.notes]
+        if not live:
+            facts = [f"{name}: {words}" for name, words in state.facts]
+            return Message(title=title, text="\n".join([*facts, *notes]), choices=choices)
+        return Status(title=title, state="held", facts=tuple(state.facts), notes=tuple(notes), choices=choices)
 
     async def _show(self, channel: Channel, pasted: Pasted, thing: Thing) -> None:
         """Puts it into the conversation, in place of what stood there before for the same script."""

@@ -61,7 +61,7 @@ def card(tx: Transaction, site: Site, world: World, row: Mapping[str, Any]) -> C
         more=tuple(Choice(label=label, data=taps.data(token, more=key)) for key, label in taps.MORE.items())
         if known
         else (),
-        place=(item.title, f"{site.url}/a/{token}") if known else None,
+        place=("in the room", f"{site.url}/a/{token}") if known else None,
     )
 
 
@@ -105,7 +105,7 @@ def settled(tx: Transaction, site: Site, world: World, row: Mapping[str, Any]) -
         outcome=outcome,
         at=item.ended if item else None,
         reason=item.reason if item else None,
-        place=(item.title, f"{site.url}/runs/{item.run}") if item and known else None,
+        place=("the record", f"{site.url}/runs/{item.run}") if item and known else None,
     )
 
 

@@ -41,10 +41,12 @@ class Inbox:
         """By channel: who looks first at what came from it."""
         self._routing = asyncio.Lock()
         self._busy: set[int] = set()
+        self._stopped = False
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def stop(self) -> None:
-        """What is being dealt with is left: it is in the inbox, and is taken up again."""
+        """What is being dealt with is left, and nothing more is begun: it is in the inbox, and is taken up again."""
+        self._stopped = True
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -82,7 +84,9 @@ class Inbox:
     async def route_all(self) -> None:
         """Makes facts of every event that has not become one, oldest first; returns when all are applied."""
         async with self._routing:
-            while events := [e for e in await self.committer.read(inbox.unrouted) if e[0] not in self._busy]:
+            while not self._stopped and (
+                events := [e for e in await self.committer.read(inbox.unrouted) if e[0] not in self._busy]
+            ):
                 for number, event in events:
                     await self._route(number, event)
 

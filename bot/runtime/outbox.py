@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import structlog
 
 from bot.domain.changes import CARDS, Delivery
+from bot.domain.errors import Bug
 from bot.domain.facts import Delivered
 from bot.people.reach import WEB, Way
 from bot.runtime.clock import Clock
@@ -58,7 +59,7 @@ class NoPost:
         return None
 
     def settled(self, tx: Transaction, row: Mapping[str, Any]) -> Thing:
-        raise NotImplementedError
+        raise Bug("nothing is shown on a platform here")
 
     def status(self, tx: Transaction, run_id: str) -> tuple[str, int, Thing] | None:
         return None
@@ -120,7 +121,9 @@ class Outbox:
     async def look(self) -> None:
         """Takes up what is queued, in the order of commit, each conversation by itself."""
         async with self._again:
-            rows = [row for row in await self.committer.read(outbox.queued) if row["seq"] not in self._seen]
+            # What is on its way now may have arrived by the time that the rows are read.
+            on_its_way = set(self._seen)
+            rows = [row for row in await self.committer.read(outbox.queued) if row["seq"] not in on_its_way]
             for row in rows:
                 way = await self.committer.read(self.post.way, row, ())
                 self._seen.add(row["seq"])

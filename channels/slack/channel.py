@@ -33,15 +33,15 @@ BASE_URL = "https://slack.com/api/"
 TIMEOUT_S = 10
 NONE = "-"
 """In place of a token that is not set: for an empty one Bolt looks into the environment."""
-PATIENCE_S = 0.8
-"""How long a form may take before a bare one is opened: Slack gives three seconds from the tap."""
+PATIENCE_S = 1.0
+"""How long looking somebody up may take, and a form: Slack gives three seconds for both and the commit."""
 
 
 class Slack:
     """One workspace's Slack. `app_token`: by a socket; `signing_secret`: by HTTP; both work at once.
 
     `base_url` ends in `/api/`. `now`: the clock that watches the socket and dates what is shown; `watching`: how;
-    `patience_s`: how long a form may take."""
+    `patience_s`: how long a look-up or a form may take."""
 
     name = "slack"
     capabilities = Capabilities(
@@ -102,7 +102,8 @@ class Slack:
     async def start(self, door: Door) -> None:
         """Begins; while Slack is away the socket is tried again, with growing pauses."""
         self._entrance.door = door
-        self._http()
+        timeout = aiohttp.ClientTimeout(total=self._timeout_s)
+        self._session = self._client.session = aiohttp.ClientSession(timeout=timeout)
         self._learning = asyncio.ensure_future(self._learn())
         if self._app_token:
             self._link = Link(self._app, self._calls, self._app_token, now=self._now, watching=self._watching)
@@ -137,24 +138,19 @@ class Slack:
 
     # --- out ---------------------------------------------------------------------------------------------------------
     async def send(self, conversation: str, thing: Thing, *, ident: str, again: bool = False) -> Answer:
-        self._http()
         return await self._outgoing.send(conversation, thing, ident=ident, again=again)
 
     async def edit(self, conversation: str, ref: str, thing: Thing) -> Answer:
-        self._http()
         return await self._outgoing.edit(conversation, ref, thing)
 
     async def tell(self, given: Inbound, text: str, *, alert: bool = False) -> None:
-        self._http()
         await self._outgoing.tell(given, text)
 
     async def home(self, ref: str, home: Home) -> Answer:
         """Publishes somebody's home tab. It is also made anew whenever they open it."""
-        self._http()
         return await self._outgoing.home(ref, home)
 
     async def reach(self, ref: str) -> str | Refused | Later:
-        self._http()
         got = await self._calls.call("conversations.open", users=ref)
         return got if isinstance(got, Later | Refused) else f"slack:{got['channel']['id']}"
 
@@ -178,14 +174,12 @@ class Slack:
 
     # --- who ---------------------------------------------------------------------------------------------------------
     async def find(self, email: str) -> Sender | None:
-        self._http()
         got = await self._calls.call("users.lookupByEmail", email=email)
         return None if isinstance(got, Later | Refused) else self._people.learn(got["user"])
 
     async def groups(self) -> Mapping[str, tuple[str, ...]]:
         """The workspace's user groups: handle to the ids of its members. None where the app may not read them; as they
         were last seen where Slack does not answer."""
-        self._http()
         got = await self._calls.call("usergroups.list", include_users=True)
         if isinstance(got, Later | Refused):
             return {} if isinstance(got, Refused) else self._groups
@@ -194,7 +188,6 @@ class Slack:
         return self._groups
 
     async def check(self) -> list[Fault]:
-        self._http()
         found = await checking.check(
             self._calls,
             bot_token=self._bot_token,
@@ -206,10 +199,9 @@ class Slack:
 
     # --- inside ------------------------------------------------------------------------------------------------------
     def _http(self) -> aiohttp.ClientSession:
-        """The one session for all calls, made inside the running loop."""
-        if self._session is None or self._session.closed:
-            timeout = aiohttp.ClientTimeout(total=self._timeout_s)
-            self._session = self._client.session = aiohttp.ClientSession(timeout=timeout)
+        """The one session of a channel that runs, for what goes to addresses that Slack gives."""
+        if self._session is None:
+            raise aiohttp.ClientConnectionError("the channel does not run")
         return self._session
 
     async def _learn(self) -> None:

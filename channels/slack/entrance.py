@@ -10,7 +10,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
@@ -38,7 +38,8 @@ class Away(Exception):
 
 
 class Entrance:
-    """Takes what Slack brings to the door. `patience_s`: how long a form may take before a bare one is opened."""
+    """Takes what Slack brings to the door. `patience_s`: how long a look-up may take before it is gone without, and a
+    form before a bare one is opened."""
 
     def __init__(
         self,
@@ -118,7 +119,7 @@ class Entrance:
 
     async def _known(self, raw: dict[str, Any], given: Inbound) -> Inbound | None:
         """The same with its sender looked up, and with everybody whom it names."""
-        sender = await self._people.of(given.sender.ref)
+        sender = await self._looked_up(given.sender.ref)
         if isinstance(sender, Later) and given.kind in ("message", "edited", "command"):
             raise Away(f"who wrote it is not known: {sender.why}")
         if isinstance(sender, Refused) and given.sender.kind == "member":
@@ -126,17 +127,24 @@ class Entrance:
             return replace(given, sender=replace(given.sender, kind="guest"))
         named = mentions(inbound.written(raw)) if given.kind in ("message", "edited") else []
         unknown = [user for user in named if user != inbound.bot(raw) and not self._people.known(user)]
-        await asyncio.gather(*(self._people.of(user) for user in unknown[:NAMED]))
+        await asyncio.gather(*(self._looked_up(user) for user in unknown[:NAMED]))
         read = self.read(raw)
         values = await self._persons(given.values) if given.kind == "form" else given.values
         return replace(read, values=values) if read else None
+
+    async def _looked_up(self, user: str) -> Sender | Later | Refused:
+        """Somebody, if Slack says it soon enough for what waits to be acknowledged."""
+        try:
+            return await asyncio.wait_for(self._people.of(user), self._patience_s)
+        except TimeoutError:
+            return Later(why="Slack takes too long to say who it is", pause=timedelta(0))
 
     async def _persons(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """People picked in a form by their address, where Slack tells it."""
         found = dict(values)
         for name, value in values.items():
             if isinstance(value, modals.Person):
-                sender = await self._people.of(value)
+                sender = await self._looked_up(value)
                 found[name] = (sender.email if isinstance(sender, Sender) else None) or str(value)
         return found
 

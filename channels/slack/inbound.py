@@ -17,9 +17,8 @@ RUN_SHORTCUT = "waiton_run"
 NEW_SHORTCUT = "waiton_new"
 SHOWN = "waiton_shown"
 """Beside a form's payload: the message by which its script was shown, once it is there."""
-IGNORED = frozenset({"bot_message", "message_changed", "message_deleted", "message_replied"})
 SPOKEN = frozenset({None, "file_share", "thread_broadcast", "me_message"})
-"""Subtypes of messages that somebody wrote; the others tell of joins, topics, pins and the like."""
+"""Subtypes of messages that somebody wrote; the others tell of joins, topics, pins, bots and the like."""
 
 Raw = Mapping[str, Any]
 Known = Callable[[str], Sender | None]

@@ -9,7 +9,7 @@ from typing import Any
 
 import aiohttp
 
-from channels.base import Answer, Attached, Home, Inbound, Later, Message, Refused, Sent, Settled, Thing
+from channels.base import Answer, Attached, Card, Home, Inbound, Later, Refused, Sent, Thing
 from channels.slack import limits, render
 from channels.slack.calls import BLOCKS, Calls, code_of, meaning
 from channels.slack.inbound import parts
@@ -43,7 +43,8 @@ class Outgoing:
         refs: list[str] = []
         notes: list[str] = []
         for n, post in enumerate(render.posts(thing, self._now())):
-            got = await self._post(conversation, thing, post, f"{ident}/{n}" if n else ident, again=again)
+            key = f"{ident}/{n}" if n else ident
+            got = await self._post(conversation, post, key, again=again, repeats=isinstance(thing, Card))
             if not isinstance(got, Sent):
                 return _begun(got, len(refs))
             refs.append(got.ref or "")
@@ -51,19 +52,15 @@ class Outgoing:
         return Sent(ref=",".join(refs), note="; ".join(dict.fromkeys(notes)) or None)
 
     async def edit(self, conversation: str, ref: str, thing: Thing) -> Answer:
-        """Changes what stands there. Of several messages that are settled the first says so, the others lose their
-        buttons."""
+        """Changes what stands there; of several messages as many as the thing now is."""
         channel, _ = parts(conversation)
-        refs = ref.split(",")
-        made = list(render.posts(thing, self._now()))
-        if len(made) < len(refs) and isinstance(thing, Settled):
-            made += [render.Post(text="·") for _ in refs[len(made) :]]
-        last: Answer = Sent(ref=ref)
-        for ts, post in zip(refs, made, strict=False):
-            last = await self._edit(channel, ts, post, thing)
-            if not isinstance(last, Sent):
-                return last
-        return replace(last, ref=ref) if isinstance(last, Sent) else last
+        notes: list[str] = []
+        for ts, post in zip(ref.split(","), render.posts(thing, self._now()), strict=False):
+            got = await self._edit(channel, ts, post)
+            if not isinstance(got, Sent):
+                return got
+            notes += [got.note] if got.note else []
+        return Sent(ref=ref, note="; ".join(dict.fromkeys(notes)) or None)
 
     async def home(self, ref: str, home: Home) -> Answer:
         got = await self._calls.call("views.publish", user_id=ref, view=render.home(home))
@@ -124,15 +121,17 @@ class Outgoing:
         got = await self._calls.call("chat.postMessage", scope="conversation", **args)
         return got if isinstance(got, Later | Refused) else Sent(ref=str(got["ts"]), note=post.note)
 
-    async def _post(self, conversation: str, thing: Thing, post: render.Post, key: str, *, again: bool) -> Answer:
+    async def _post(self, conversation: str, post: render.Post, key: str, *, again: bool, repeats: bool) -> Answer:
+        """One message with its files. `repeats`: where it cannot be looked up it may stand there twice."""
         channel, thread = parts(conversation)
         found = await self._find(channel, thread, key) if again else None
+        if isinstance(found, Refused) and repeats and not found.stops:
+            found = None
         if isinstance(found, Later | Refused):
             return found
         got: Answer = Sent(ref=found.ref, note=post.note) if found else await self.post(channel, thread, post, key)
         if isinstance(got, Refused) and post.blocks and code_of(got) in BLOCKS:
-            post = render.bare(thing if not _parts(thing) else Message(text=post.text), self._now(), code_of(got))
-            got = await self.post(channel, thread, post, key)
+            got = await self.post(channel, thread, render.bare(post, code_of(got)), key)
         if not isinstance(got, Sent):
             return got
         left = [file for file in post.files if not found or file.name not in found.files]
@@ -143,11 +142,10 @@ class Outgoing:
                 return replace(got, note=f"the file {file.name} did not arrive: {fault.why}")
         return got
 
-    async def _edit(self, channel: str, ts: str, post: render.Post, thing: Thing) -> Answer:
-        text = post.text[: limits.EDIT_TEXT]
-        got = await self._calls.call("chat.update", channel=channel, ts=ts, text=text, blocks=list(post.blocks))
+    async def _edit(self, channel: str, ts: str, post: render.Post) -> Answer:
+        got = await self._calls.call("chat.update", channel=channel, ts=ts, text=post.text, blocks=list(post.blocks))
         if isinstance(got, Refused) and post.blocks and code_of(got) in BLOCKS:
-            post = render.bare(thing, self._now(), code_of(got))
+            post = render.bare(post, code_of(got))
             got = await self._calls.call("chat.update", channel=channel, ts=ts, text=post.text, blocks=[])
         return got if isinstance(got, Later | Refused) else Sent(ref=ts, note=post.note)
 
@@ -193,10 +191,6 @@ class Outgoing:
         args |= {"thread_ts": thread} if thread else {}
         got = await self._calls.call("files.completeUploadExternal", **args)
         return got if isinstance(got, Later | Refused) else None
-
-
-def _parts(thing: Thing) -> bool:
-    return isinstance(thing, Message) and bool(thing.parts)
 
 
 def _begun(got: Later | Refused, sent: int) -> Later | Refused:

@@ -29,13 +29,13 @@ LINES = 30
 """Lines of a plan that are all shown; of a longer one what is waited for, and what is next to it."""
 WAITING, NEAR = 10, 4
 STATES = {
-    "waiting": "⏳",
-    "done": "✅",
-    "failed": "❌",
-    "cancelled": "🚫",
-    "paused": "⏸️",
-    "held": "✋",
-    "refused": "↩️",
+    "waiting": "▸",
+    "done": "✓",
+    "failed": "✕",
+    "cancelled": "✕",
+    "paused": "‖",
+    "held": "‖",
+    "refused": "✕",
 }
 TENSES = {"past": "✓", "now": "▸", "next": "○"}
 NOTHING = "(nothing was said)"
@@ -49,11 +49,12 @@ IN_A_FILE = "it was too long for one message; the whole is in a file beside it"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Post:
-    """One message. `text` stands for the blocks where they cannot be shown. `files` go beside it. `note`: what its
-    reader does not get as meant."""
+    """One message. `text` goes beside the blocks; `alone` stands for them where they are refused. `files` go with it.
+    `note`: what its reader does not get as meant."""
 
     text: str
     blocks: tuple[Block, ...] = ()
+    alone: str = ""
     files: tuple[Attached, ...] = ()
     note: str | None = None
 
@@ -63,16 +64,16 @@ def posts(thing: Thing, now: datetime) -> tuple[Post, ...]:
     if isinstance(thing, Message) and thing.parts:
         return tuple(post for part in thing.parts for post in posts(part, now))
     made = _post(thing, now)
-    made = made if made.text else replace(made, text=NOTHING)
+    alone = within(_words(thing, now, alone=True), limits.TEXT) or NOTHING
+    made = replace(made, text=made.text or NOTHING, alone=alone)
     if faults := limits.faults(made.blocks, text=made.text):
-        return (bare(thing, now, faults[0]),)
+        return (bare(made, faults[0]),)
     return (made,)
 
 
-def bare(thing: Thing, now: datetime, why: str) -> Post:
-    """A thing in plain text, its choices numbered: what every reader can be shown. `why`: what did not fit."""
-    note = f"sent as plain text, without buttons: {why}"
-    return Post(text=within(_words(thing, now), limits.TEXT) or NOTHING, note=note, files=_files(thing))
+def bare(post: Post, why: str) -> Post:
+    """A message in plain text, its choices numbered: what every reader can be shown. `why`: what did not fit."""
+    return replace(post, text=post.alone, blocks=(), note=f"sent as plain text, without buttons: {why}")
 
 
 def home(given: Home) -> dict[str, Any]:
@@ -331,12 +332,13 @@ def _with_more(rows: list[Block], more: Sequence[Choice]) -> list[Block]:
 
 
 # --- in plain words --------------------------------------------------------------------------------------------------
-def _words(thing: Thing, now: datetime) -> str:
-    """A thing in words alone: what a notification, a screen reader and a client without blocks show."""
+def _words(thing: Thing, now: datetime, *, alone: bool = False) -> str:
+    """A thing in words: what a notification and a screen reader show. `alone`: nothing else is there, so choices have
+    numbers to answer with."""
     match thing:
         case Card():
             parts = [thing.title, thing.text, *(f"{name}: {value}" for name, value in thing.params)]
-            parts += [_said_choices(thing.choices)]
+            parts += [_said_choices(thing.choices, alone)]
             parts += ["Answer in this message's thread."] if thing.free else []
             parts += [thing.taps, thing.asker, f"until {said(thing.until, now)}" if thing.until else ""]
         case Settled():
@@ -351,14 +353,16 @@ def _words(thing: Thing, now: datetime) -> str:
             if (more := len(thing.problems) - PROBLEMS) > 0:
                 parts.append(f"and {more} more")
         case Message():
-            parts = [thing.title, thing.text, _said_choices(thing.choices)]
-            parts += [_words(replace(part, note=thing.note), now) for part in thing.parts]
+            parts = [thing.title, thing.text, _said_choices(thing.choices, alone)]
+            parts += [_words(part, now, alone=alone) for part in thing.parts]
     return "\n".join(part for part in (*parts, _said_place(thing.place)) if part.strip())
 
 
-def _said_choices(given: Sequence[Choice]) -> str:
+def _said_choices(given: Sequence[Choice], alone: bool) -> str:
     if not given:
         return ""
+    if not alone:
+        return " / ".join(one.label for one in given)
     lines = [f"{n}. {one.label}{f': {one.url}' if one.url else ''}" for n, one in enumerate(given, 1)]
     return "\n".join(("Answer with a number, in this message's thread:", *lines))
 

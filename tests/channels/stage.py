@@ -12,6 +12,10 @@ from typing import Any, Protocol
 from channels.base import Capabilities
 
 
+class Lacks(NotImplementedError):
+    """A platform has no such thing: the test is none of its."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
     """A message of ours as one person sees it now. `buttons`: labels, none once it is settled; `edits`: how often it was
@@ -28,10 +32,16 @@ class Stage(Protocol):
     """The double of one platform. `who` is a name: `ana`, `bo` and `jonas` are people of the workspace (`NAME@acme.de`)
     whose identity is known to it, `mika` is nobody it knows."""
 
-    name: str
-    capabilities: Capabilities
-    env: Mapping[str, str]
-    """What the product is started with, as `surfaces.md` names it: tokens, and its address as `…_BASE_URL`."""
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """What the product is started with, as `surfaces.md` names it: tokens, and its address as `…_BASE_URL`."""
+        ...
 
     async def __aenter__(self) -> Stage: ...
 

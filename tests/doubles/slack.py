@@ -87,7 +87,7 @@ class User:
 
 @dataclass
 class Fault:
-    """What happens to the next calls. `kind`: away, lose, busy, none; `method`: only to that one."""
+    """What happens to the next calls. `kind`: away, lose, busy, hang, none; `method`: only to that one."""
 
     kind: str
     calls: int
@@ -140,6 +140,8 @@ class Slack:
         self.pings = 0
         self.connected = asyncio.Event()
         self.called = asyncio.Condition()
+        self.released = asyncio.Event()
+        """Set: what hangs is answered."""
         self.waiting: dict[str, asyncio.Future[Any]] = {}
         self.last: tuple[str, dict[str, Any]] | None = None
         self.count = itertools.count(1)
@@ -200,6 +202,8 @@ class Slack:
         self.calls.append((method, request.method, args))
         fault = self._fault(method)
         try:
+            if fault and fault.kind == "hang":
+                await self.released.wait()
             if fault and fault.kind == "away":
                 return self._cut(request)
             if fault and fault.kind == "busy":

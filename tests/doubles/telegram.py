@@ -581,6 +581,14 @@ class TelegramStage:
         self._queries[tapped["callback_query"]["id"]] = who
         await self.api.happens(**tapped)
 
+    async def menu(self, who: str, name: str) -> None:
+        """Taps a button that is none of the bot's messages of today: one of a menu that somebody put there once."""
+        self.api.started.add(PEOPLE[who])
+        stands = Shown(
+            id=next(self.api.message_ids), chat=PEOPLE[who], topic=None, text="Menu", entities=[], keyboards=[[]]
+        )
+        await self.api.happens(**self.api.tapped(who, stands, f"menu:{name}"))
+
     async def reply(self, who: str, seen: Seen, text: str) -> None:
         shown = self._shown(seen)
         to = shown.payload() | ({"message_thread_id": shown.topic} if shown.topic else {})

@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from bot.runtime.clock import SetClock
-from tests.channels.slack.world import START, Door, World, channel, served
+from tests.channels.slack.world import START, Door, World, channel
+from tests.doubles.door import served
 from tests.doubles.slack import SlackStage
 
 
@@ -38,7 +39,7 @@ async def _opened(*, http: bool) -> AsyncIterator[World]:
         stage.slack.now = clock.now
         made = channel(stage, clock)
         door = Door()
-        async with served(made) as address:
+        async with served(made.routes()) as address:
             stage.connect(address)
             await made.start(door)
             await stage.ready()

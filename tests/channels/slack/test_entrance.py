@@ -9,7 +9,7 @@ import pytest
 from channels.base import Form, FormField, Sent
 from tests.channels.slack.world import World, card, channel
 from tests.doubles import slack_composer as composer
-from tests.doubles.slack import BOT
+from tests.doubles.slack import BOT, Fault
 
 pytestmark = pytest.mark.anyio
 SCRIPT = "- a = list x\n- show a"
@@ -186,6 +186,20 @@ async def test_whoever_cannot_be_looked_up_is_no_member(one: World) -> None:
     one.slack.scopes.discard("users:read")
     await one.slack.say("UANA", "C1", "hello")
     assert one.door.taken[0].sender.kind == "guest"
+
+
+async def test_a_tap_waits_for_no_look_up_and_a_message_comes_again(one: World) -> None:
+    one.channel._entrance._patience_s = 0.02
+    one.slack.faults.append(Fault("hang", 1, "users.info"))
+    await one.channel.send("slack:C1", card("yes"), ident="d1")
+    await one.stage.tap("bo", one.stage.seen("bo")[0], "yes")
+    (tap,) = one.door.taken
+    assert (tap.sender.ref, tap.sender.email) == ("UBO", None)
+    message = one.slack.message("UBO", "C1", "hello")
+    assert (await one.slack.bring("events_api", message, wait_s=0.1)).status is None
+    one.slack.released.set()
+    assert (await one.slack.bring("events_api", message, retry=1)).status == 200
+    assert one.door.taken[-1].sender.email == "bo@acme.de"
 
 
 async def test_nothing_is_taken_before_there_is_a_door(one: World) -> None:

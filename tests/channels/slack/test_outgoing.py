@@ -65,10 +65,12 @@ async def test_a_request_that_did_not_arrive_is_sent_when_it_is_not_found(one: W
     assert [seen.text for seen in one.stage.seen("ana")] == ["hello"]
 
 
-async def test_what_cannot_be_looked_up_is_not_sent_again(one: World) -> None:
+async def test_what_cannot_be_looked_up_is_not_sent_again_but_a_card_is(one: World) -> None:
     one.slack.scopes.discard("channels:history")
     got = await one.channel.send("slack:DANA", Message(text="hello"), ident="d1", again=True)
     assert isinstance(got, Refused) and "whether it arrived cannot be told" in got.why and posts(one) == 0
+    again = await one.channel.send("slack:DANA", card("yes"), ident="d2", again=True)
+    assert isinstance(again, Sent), "a card stands for the same question however often it is there"
 
 
 async def test_of_several_messages_only_those_go_again_that_are_not_there(one: World) -> None:
@@ -81,7 +83,9 @@ async def test_of_several_messages_only_those_go_again_that_are_not_there(one: W
     assert isinstance(sent, Sent) and sent.ref == ",".join(seen.ref for seen in one.stage.seen("ana"))
     settled = Settled(title="", text="part 0", outcome="booked")
     assert isinstance(await one.channel.edit("slack:DANA", sent.ref or "", settled), Sent)
-    assert [seen.edits for seen in one.stage.seen("ana")] == [1, 1, 1]
+    assert [seen.text for seen in one.stage.seen("ana")] == ["part 0\nbooked", "part 1", "part 2"]
+    assert isinstance(await one.channel.edit("slack:DANA", sent.ref or "", three), Sent)
+    assert [seen.edits for seen in one.stage.seen("ana")] == [2, 1, 1]
 
 
 async def test_files_go_beside_their_message_and_once(one: World) -> None:
@@ -156,10 +160,10 @@ async def test_a_message_that_was_deleted_is_not_edited(one: World) -> None:
 
 async def test_blocks_that_slack_refuses_go_as_text_with_numbers(one: World) -> None:
     book = Message(text="Book?", image="http://a.example/x.png", choices=(Choice(label="yes", data="d"),))
-    got = await one.channel.send("slack:DANA", book, ident="d1")
+    got = await one.channel.send("slack:DANA", Message(parts=(book, Message(text="more"))), ident="d1")
     assert isinstance(got, Sent) and got.note and "plain text" in got.note
-    (seen,) = one.stage.seen("ana")
-    assert seen.text == "Book?\nAnswer with a number, in this message's thread:\n1. yes"
+    seen, more = one.stage.seen("ana")
+    assert more.text == "more" and seen.text == "Book?\nAnswer with a number, in this message's thread:\n1. yes"
 
 
 async def test_somebody_is_reached_in_their_direct_messages_unless_they_cannot_be(one: World) -> None:

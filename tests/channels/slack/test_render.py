@@ -191,6 +191,11 @@ def test_what_does_not_fit_in_blocks_goes_as_text_with_numbers_and_says_so() -> 
     assert post.note and "plain text" in post.note
 
 
+def test_a_notification_says_the_question_and_its_choices() -> None:
+    (post,) = render.posts(card("approve", "decline"), START)
+    assert post.text == "Extend the pilot?\napprove / decline"
+
+
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=400) | st.just("&" * 3_500) | st.just(
     "https://a.example/" + "x" * 3_400
 )  # fmt: skip

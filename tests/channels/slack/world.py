@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
-
-import uvicorn
-from starlette.applications import Starlette
 
 from bot.runtime.clock import SetClock
 from channels.base import Card, Choice, Form, Home, Inbound, Sender
@@ -84,23 +79,6 @@ def channel(stage: SlackStage, clock: SetClock, **more: Any) -> Channel:
         "watching": Watching(ping_s=0.02, silence=timedelta(seconds=40), pauses_s=(0.01,)),
     }
     return Channel(**settings | more)
-
-
-@asynccontextmanager
-async def served(made: Channel) -> AsyncIterator[str]:
-    """The channel's routes on a port of this machine; nothing is served where it has none."""
-    if not made.routes():
-        yield ""
-        return
-    listening = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(Starlette(routes=made.routes()), log_level="critical", lifespan="off")
-    server = uvicorn.Server(config)
-    task = asyncio.create_task(server.serve([listening]))
-    try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        await task
 
 
 def card(*labels: str, token: str = "tok", **more: Any) -> Card:
