@@ -231,7 +231,10 @@ class Acts:
     # --- words ------------------------------------------------------------------------------------------------
     async def _message(self, channel: Channel, number: int, given: Inbound, who: senders.Who) -> bool | Work:
         meant = given.direct or given.mentioned or given.kind == "command"
-        if await self.questions.reply(channel, given, who):
+        words = self.commands.named(given) is None and not await self.scripts.looks_like_one(
+            given.text, who.email or ""
+        )
+        if await self.questions.reply(channel, given, who, words=words):
             await self._routed(number)
             return True
         row = await self.desk.committer.read(self._replied, given, who)
