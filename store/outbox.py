@@ -45,7 +45,9 @@ _FIELDS = (
 _DELIVERIES = sa.select(*(delivery.c[n] for n in _FIELDS), run.c.id).outerjoin(run, run.c.seq == delivery.c.run)
 _IS_CARD = delivery.c.kind.in_([sa.literal_column(f"'{kind}'") for kind in CARDS])
 _QUEUED = Statement(
-    _DELIVERIES.where(delivery.c.state.in_([sa.literal_column("'queued'"), sa.literal_column("'sent'")]))
+    _DELIVERIES.where(
+        delivery.c.state.in_([sa.literal_column("'queued'"), sa.literal_column("'sent'")]), delivery.c.seq > b("after")
+    )
     .order_by(delivery.c.seq)
     .limit(b("most"))
 )
@@ -355,9 +357,10 @@ def _delivery(tx: Transaction, g: tuple[Any, ...]) -> dict[str, Any]:
     return row
 
 
-def queued(tx: Transaction, most: int = 200) -> list[dict[str, Any]]:
-    """Deliveries that have not been accepted, in the order of their commit."""
-    return [_delivery(tx, g) for g in _QUEUED.all(tx, {"most": most})]
+def queued(tx: Transaction, most: int = 200, after: int = 0) -> list[dict[str, Any]]:
+    """Deliveries that have not been accepted, in the order of their commit. `after`: the number of the last of a page
+    before."""
+    return [_delivery(tx, g) for g in _QUEUED.all(tx, {"most": most, "after": after})]
 
 
 def stale_of(tx: Transaction, channel: str, most: int = 50) -> list[dict[str, Any]]:

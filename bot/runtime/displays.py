@@ -115,24 +115,33 @@ class Displays:
             return left
         rows = await self.committer.read(outbox.stale_of, name, AT_ONCE)
         if rows:
-            return await self._card(channel, budget, rows)
+            return await self._cards(channel, budget, rows)
         return await self._status(name, channel, budget)
 
-    async def _card(self, channel: Channel, budget: Budget, rows: list[dict[str, Any]]) -> float:
-        held = [self.held.left(row["conversation"] or "") for row in rows]
-        at = next((n for n, left in enumerate(held) if left <= 0), None)
-        if at is None:
-            return min(held)
-        row = rows[at]
+    async def _cards(self, channel: Channel, budget: Budget, rows: list[dict[str, Any]]) -> float:
+        """Cards that have settled, as far as they may be edited now; seconds until the next may be."""
+        waits: list[float] = []
+        done = 0
+        for row in rows:
+            if (left := max(self.held.left(channel.name), budget.left())) > 0:
+                return left
+            if (left := self.held.left(row["conversation"] or "")) > 0:
+                waits.append(left)
+                continue
+            done += await self._card(channel, budget, row)
+        return 0.0 if done or not waits else min(waits)
+
+    async def _card(self, channel: Channel, budget: Budget, row: dict[str, Any]) -> bool:
+        """Whether it shows what it has turned into, or never will."""
         if row["ref"] is not None and row["state"] == "delivered":
             thing = await self.committer.read(self.post.settled, row)
             budget.spend()
             answer = await channel.edit(row["conversation"], row["ref"], thing)
             if isinstance(answer, Later):
                 self.held.hold(channel.name if answer.scope == "channel" else row["conversation"], answer.pause)
-                return 0.0
+                return False
         await self.committer.insist(lambda tx: outbox.mark_shown(tx, row["seq"]))
-        return 0.0
+        return True
 
     def _floor(self, name: str) -> float:
         """Between two edits of one message: longer the more are alive."""

@@ -25,6 +25,8 @@ from store.dialect import Transaction
 
 log = structlog.get_logger()
 LONGEST_PAUSE = timedelta(minutes=5)
+PAGE, AT_ONCE = 200, 2000
+"""Deliveries that are read together; those that are on their way at the same time, or wait for their conversation."""
 GIVE_UP = timedelta(hours=24)
 """After so long nothing is tried again."""
 
@@ -101,6 +103,8 @@ class Outbox:
         self._seen: set[int] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._again = asyncio.Lock()
+        self._wanted = False
+        self._full = False
 
     async def start(self) -> None:
         await self.look()
@@ -111,8 +115,10 @@ class Outbox:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def wake(self) -> None:
-        """Something was committed that must go out."""
-        self._keep(asyncio.create_task(self.look()))
+        """Something was committed that must go out: whoever is about to look sees it too."""
+        if not self._wanted:
+            self._wanted = True
+            self._keep(asyncio.create_task(self.look()))
 
     def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
@@ -121,18 +127,28 @@ class Outbox:
     async def look(self) -> None:
         """Takes up what is queued, in the order of commit, each conversation by itself."""
         async with self._again:
-            # What is on its way now may have arrived by the time that the rows are read.
-            on_its_way = set(self._seen)
-            rows = [row for row in await self.committer.read(outbox.queued) if row["seq"] not in on_its_way]
-            for row in rows:
-                way = await self.committer.read(self.post.way, row, ())
-                self._seen.add(row["seq"])
-                key = f"{way.channel} {way.conversation or way.ref}" if way else f"nobody {row['to']}"
-                queue = self._queues.get(key)
-                if queue is None:
-                    queue = self._queues[key] = deque()
-                    self._keep(asyncio.create_task(self._conversation(key, queue)))
-                queue.append(row)
+            self._wanted = False
+            after, page = 0, [None] * PAGE
+            while len(page) == PAGE and len(self._seen) < AT_ONCE:
+                # What is on its way now may have arrived by the time that the rows are read.
+                on_its_way = set(self._seen)
+                page = await self.committer.read(outbox.queued, PAGE, after)
+                for row in page:
+                    after = row["seq"]
+                    if row["seq"] not in on_its_way:
+                        await self._take_up(row)
+            self._full = len(page) == PAGE
+
+    async def _take_up(self, row: dict[str, Any]) -> None:
+        """Puts a row behind what goes to the same conversation."""
+        way = await self.committer.read(self.post.way, row, ())
+        self._seen.add(row["seq"])
+        key = f"{way.channel} {way.conversation or way.ref}" if way else f"nobody {row['to']}"
+        queue = self._queues.get(key)
+        if queue is None:
+            queue = self._queues[key] = deque()
+            self._keep(asyncio.create_task(self._conversation(key, queue)))
+        queue.append(row)
 
     async def _conversation(self, key: str, queue: deque[dict[str, Any]]) -> None:
         """What goes to one conversation, until nothing does."""
@@ -144,6 +160,8 @@ class Outbox:
                 # It stays queued: whoever looks next tries again.
                 log.exception("a delivery broke inside", run=row["run"], path=row["path"])
             self._seen.discard(row["seq"])
+            if self._full and len(self._seen) < AT_ONCE // 2:
+                self.wake()  # there is more than one look takes up
         self._queues.pop(key, None)
 
     async def _send(self, row: dict[str, Any]) -> None:
