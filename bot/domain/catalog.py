@@ -161,6 +161,19 @@ class Policy:
     owner_may_approve: bool = False
 
 
+_INDEXED: dict[int, tuple[tuple[Person, ...], dict[str, Person]]] = {}
+"""People by email, of the tuples that were asked for lately: a cache, by what they are and not by what they hold."""
+
+
+def _by_email(people: tuple[Person, ...]) -> dict[str, Person]:
+    known = _INDEXED.get(id(people))
+    if known is None or known[0] is not people:
+        if len(_INDEXED) > 64:
+            _INDEXED.clear()
+        known = _INDEXED[id(people)] = (people, {p.email.casefold(): p for p in reversed(people)})
+    return known[1]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
     """What a script may name, where and when it is checked.
@@ -188,8 +201,7 @@ class World:
     policy: Policy = Policy()
 
     def person(self, email: str) -> Person | None:
-        folded = email.casefold()
-        return next((p for p in self.people if p.email.casefold() == folded), None)
+        return _by_email(self.people).get(email.casefold())
 
     def name_of(self, who: str) -> str:
         """How a line or a reply names an addressee: a person's name, else the address as it is."""

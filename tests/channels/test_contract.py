@@ -260,6 +260,11 @@ async def test_what_can_be_typed_is_answered(stage: Stage, tmp_path: Path) -> No
         await at.was_told("bo", "`fils`")
         await stage.write("bo", "rehearse\n" + ASK)
         assert "nothing was stored or sent" in await at.was_told("bo", "ways through it")
+        await stage.write("bo", "why")
+        await stage.write("bo", "debug-paste")
+        await at.was_told("bo", "This is what arrived")
+        await stage.write("bo", "cancel")
+        await at.was_told("bo", "Nothing runs here")
 
 
 # --- what goes wrong -------------------------------------------------------------------------------------------------
