@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -167,8 +167,9 @@ class StoredRows:
         known = self.tx.known.get((table, self._mine["run"], path))
         return known or statement.one(self.tx, {**self._mine, "path": path})
 
-    def in_region(self, region: str) -> list[OpRow]:
-        return [self._op(got) for got in _IN_REGION.all(self.tx, {**self._mine, "region": region})]
+    def in_region(self, region: str, but: Container[str] = ()) -> list[OpRow]:
+        found = _IN_REGION.all(self.tx, {**self._mine, "region": region})
+        return [self._op(got) for got in found if got[0] not in but]
 
     def ready(self, region: str) -> Iterator[OpRow]:
         return self._by_rank(_READY, region)

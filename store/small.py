@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
 from bot.domain.record import OpRow, RegionRow
@@ -44,8 +44,8 @@ class SmallRows(StoredRows):
     def _of(self, region: str) -> list[Row]:
         return sorted((row for row in self._every_op().values() if row[REGION] == region), key=lambda row: row[RANK])
 
-    def in_region(self, region: str) -> list[OpRow]:
-        return [self._op(row) for row in self._of(region)]
+    def in_region(self, region: str, but: Container[str] = ()) -> list[OpRow]:
+        return [self._op(row) for row in self._of(region) if row[0] not in but]
 
     def ready(self, region: str) -> Iterator[OpRow]:
         return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from bot.domain.catalog import Catalog, OpSpec
@@ -30,6 +31,8 @@ class PlanIndex:
     dependents: dict[str, tuple[str, ...]] = field(default_factory=dict)
     named: dict[str, list[str]] = field(default_factory=dict)
     """Places by id."""
+    rebinders: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of an op with branches: places inside them that bind its name again, in written order."""
     needs_customer: bool = False
     small: bool = False
     """Whether its rows are so few that they are read at once."""
@@ -53,6 +56,9 @@ def build(plan: Plan, catalog: Catalog) -> PlanIndex:
             index.region_of[op.place] = region.place
             for number, (_, inner) in enumerate(op.inner()):
                 index.ordinal[inner.place] = number
+    for place, op in index.ops.items():
+        if op.id is not None and (again := tuple(_rebinders(op))):
+            index.rebinders[place] = again
     loops = any("[]" in place for place in index.ops)
     index.small = len(index.ops) <= FEW and not loops
     index.crowded = len(index.ops) > MANY or loops
@@ -73,6 +79,17 @@ def build(plan: Plan, catalog: Catalog) -> PlanIndex:
         index.primary[place] = tuple(firsts)
     index.dependents = {place: tuple(readers) for place, readers in dependents.items()}
     return index
+
+
+def _rebinders(op: Op) -> Iterator[str]:
+    for name, region in op.inner():
+        if name in ("onMiss", "onError"):
+            stack = list(reversed(region.ops))
+            while stack:
+                inner = stack.pop()
+                if inner.id == op.id:
+                    yield inner.place
+                stack.extend(reversed([o for _, r in inner.inner() for o in r.ops]))
 
 
 def _inside_own_branch(place: str, binder: str) -> bool:

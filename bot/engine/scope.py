@@ -66,26 +66,11 @@ def value_of(turn: Turn, row: OpRow) -> Any:
         return row.value if row.has_value else MISSING
     if row.state not in ("missed", "failed"):
         return MISSING
-    for place in reversed(_rebinders(turn, row)):
+    for place in reversed(turn.index.rebinders.get(row.place, ())):
         again = turn.op(instance(place, indexes_of(row.path)))
         if again is not None and again.has_value:
             return again.value
     return MISSING
-
-
-def _rebinders(turn: Turn, row: OpRow) -> list[str]:
-    """Places inside the op's own branches that bind its name again, in written order."""
-    op = turn.index.ops[row.place]
-    found: list[str] = []
-    for name, region in op.inner():
-        if name in ("onMiss", "onError"):
-            stack = list(reversed(region.ops))
-            while stack:
-                inner = stack.pop()
-                if inner.id == op.id:
-                    found.append(inner.place)
-                stack.extend(reversed([o for _, r in inner.inner() for o in r.ops]))
-    return found
 
 
 def environment(turn: Turn, row: OpRow, text: str, extra: dict[str, Any] | None = None) -> dict[str, Any]:

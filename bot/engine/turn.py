@@ -204,7 +204,7 @@ class Turn:
     def ops_in(self, region: str) -> list[OpRow]:
         """Every op of a region instance, by rank."""
         if region not in self._whole:
-            for row in self.rows.in_region(region):
+            for row in self.rows.in_region(region, self._ops):
                 self._keep(row, row.path)
             self._whole.add(region)
         rows = [self._ops[path] for path in self._in_region.get(region, ())]

@@ -6,7 +6,7 @@ which the step may change.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -21,8 +21,8 @@ class Rows(Protocol):
 
     def region(self, path: str) -> RegionRow | None: ...
 
-    def in_region(self, region: str) -> list[OpRow]:
-        """Every op of one region instance, by rank."""
+    def in_region(self, region: str, but: Container[str] = ()) -> list[OpRow]:
+        """Every op of one region instance, by rank; those at `but` are known already."""
         ...
 
     def ready(self, region: str) -> Iterator[OpRow]:

@@ -10,7 +10,7 @@ import copy
 import itertools
 import json
 from bisect import insort
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -94,8 +94,8 @@ class MemoryRows:
         row = self.regions.get(path)
         return self._region(row) if row is not None else None
 
-    def in_region(self, region: str) -> list[OpRow]:
-        return [self._out(row) for row in self._of(region)]
+    def in_region(self, region: str, but: Container[str] = ()) -> list[OpRow]:
+        return [self._out(row) for row in self._of(region) if row.path not in but]
 
     def ready(self, region: str) -> Iterator[OpRow]:
         return (self._out(row) for row in self._of(region) if row.state == "planned" and row.needs == 0 and row.open)
