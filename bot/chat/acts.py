@@ -265,20 +265,22 @@ class Acts:
         if len(cards) != 1 or (given.files and not given.text.strip()):
             return None
         (row,) = cards
-        labels = [label.casefold() for label in shown(row["card"]).buttons]
-        typed = self._worded(row, given.text)[0]
-        if isinstance(typed, str) and typed.strip().casefold() in labels:
+        if self._worded(row, given.text)[0] in shown(row["card"]).buttons:
             return row
         alone = who.person is None and row["to"] == given.conversation
         return row if alone and not row["card"].get("fields") else None
 
     def _worded(self, row: Mapping[str, Any], text: str) -> tuple[str, str | None]:
-        """A typed answer: a choice, and after a colon its reason."""
+        """A typed answer: a choice by its words or its number, and after a colon its reason."""
         labels = list(shown(row["card"]).buttons)
         head, colon, rest = text.strip().partition(":")
         choices = [{"label": label, "value": label} for label in labels]
-        if colon and labels and (picked := asks.pick(choices, head)) is not None:
-            return str(picked["label"]), rest.strip() or None
+        for said, reason in ((text, None), (head, rest.strip() or None if colon else None)):
+            if (picked := asks.pick(choices, said)) is not None:
+                return str(picked["label"]), reason
+            number = said.strip().rstrip(".)")
+            if number.isdecimal() and 0 < int(number[:4]) <= len(labels):
+                return labels[int(number[:4]) - 1], reason
         return text, None
 
     async def _paste(self, channel: Channel, given: Inbound, who: senders.Who, number: int) -> None:

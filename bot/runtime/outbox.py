@@ -120,7 +120,9 @@ class Outbox:
     async def look(self) -> None:
         """Takes up what is queued, in the order of commit, each conversation by itself."""
         async with self._again:
-            rows = [row for row in await self.committer.read(outbox.queued) if row["seq"] not in self._seen]
+            # What is on its way now may have arrived by the time that the rows are read.
+            on_its_way = set(self._seen)
+            rows = [row for row in await self.committer.read(outbox.queued) if row["seq"] not in on_its_way]
             for row in rows:
                 way = await self.committer.read(self.post.way, row, ())
                 self._seen.add(row["seq"])

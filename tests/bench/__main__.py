@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.bench import commands, floor, parked, scale, settle, steps
+from tests.bench import chats, commands, floor, parked, scale, settle, steps
 
 ROUNDS = 3
 BAR = 28
@@ -166,6 +166,15 @@ def burst(t: Table) -> None:
     t.row("20,000 starts at once: lost, memory, other answers at worst", said, "0, 100, 5", "1 s", good)
 
 
+def chat(t: Table) -> None:
+    found = [asyncio.run(chats.acknowledged(t.fresh())) for _ in range(ROUNDS)]
+    half, worst = (statistics.median(getattr(f, name) for f in found) * 1e3 for name in ("p50_s", "p99_s"))
+    what = "tap in to Slack acknowledged, 50 a second, 1,000 runs waiting, p50 / p99"
+    t.row(what, f"{half:.1f} / {worst:.1f} ms", "50 ms", "", worst < 50)
+    count = asyncio.run(chats.edits(t.fresh()))
+    t.row("edits of a live message while 200 ops settle", f"{count}", "3", "", count <= 3)
+
+
 PARTS: dict[str, Callable[[Table], None]] = {
     "cold": cold,
     "answers": answers,
@@ -174,6 +183,7 @@ PARTS: dict[str, Callable[[Table], None]] = {
     "deadlines": deadlines,
     "burst": burst,
     "parked": parking,
+    "chat": chat,
 }
 
 

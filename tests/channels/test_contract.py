@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
 
 from bot.runtime.tools import tool
 from bot.wiring import Product
-from store import people
+from store import people, runs
 from tests.channels.stage import Stage
 from tests.channels.world import Maker, Stand, playing, stand
 from tests.doubles.line import LineStage
 from tests.doubles.plain import Plain
 from tests.doubles.slack import SlackStage
 from tests.doubles.telegram import TelegramStage
-from tests.runtime.world import settings, until
+from tests.runtime.world import START, settings, until
 
 pytestmark = pytest.mark.anyio
 ASK = "- scope = ask @ana approve decline\n  > Extend the pilot?\n- say\n  > It was {scope}\n"
@@ -147,6 +148,16 @@ async def test_a_choice_may_be_typed(stage: Stage, tmp_path: Path) -> None:
         assert (await at.run())["ops"][0]["value"] == "approve"
 
 
+async def test_a_choice_may_be_typed_by_its_number_with_a_reason(stage: Stage, tmp_path: Path) -> None:
+    script = "- scope = ask @ana approve decline\n  > Extend the pilot?\n  ```json\n  {reason: ['decline']}\n  ```\n"
+    async with stand(stage, tmp_path) as at:
+        await stage.paste("bo", script)
+        card = await at.card("ana", "Extend the pilot?")
+        await stage.reply("ana", card, "2: too early")
+        told = (await at.run())["ops"][0]
+        assert (told["value"], told["reason"]) == ("decline", "too early")
+
+
 async def test_a_late_tap_is_told_what_settled_it(stage: Stage, tmp_path: Path) -> None:
     async with stand(stage, tmp_path) as at:
         await asked(at)
@@ -233,7 +244,7 @@ async def test_what_can_be_typed_is_answered(stage: Stage, tmp_path: Path) -> No
         await stage.write("ana", "inbox")
         await at.was_told("ana", "/a/")
         await stage.write("bo", "check\n- n = count fils")
-        assert "fils" in await at.was_told("bo", "1:")
+        await at.was_told("bo", "`fils`")
         await stage.write("bo", "rehearse\n" + ASK)
         assert "nothing was stored or sent" in await at.was_told("bo", "ways through it")
 
@@ -280,6 +291,22 @@ async def test_a_card_answered_while_the_platform_was_not_served_converges(stage
                 await until(lambda: any(m.ref == card.ref and not m.buttons for m in stage.seen("ana")))
             await stage.tap("ana", card, "decline")
             assert "approve" in await at.was_told("ana", "Nothing changed")
+
+
+async def test_a_burst_of_cards_reaches_its_person_once_each(stage: Stage, tmp_path: Path) -> None:
+    async with stand(stage, tmp_path) as at:
+        await stage.write("ana", "prefer " + stage.name)
+        await at.was_told("ana", "Your cards go to")
+        await at.product.committer.write(lambda tx: runs.add_job(tx, "j", "J", "web:j", START))
+        for n in range(120):
+            await at.product.desk.start(f"- a = ask @ana yes no\n  > Number {n}?\n", by="bo@acme.de", job="j")
+        await until(lambda: _numbers(stage) >= set(range(120)))
+        found = [m for m in stage.seen("ana") if "Number" in m.text]
+        assert len(found) == 120
+
+
+def _numbers(stage: Stage) -> set[int]:
+    return {int(n[1]) for m in stage.seen("ana") if (n := re.search(r"Number (\d+)\?", m.text))}
 
 
 async def test_a_platform_that_is_busy_is_waited_for(stage: Stage, tmp_path: Path) -> None:
