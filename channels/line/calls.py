@@ -30,6 +30,10 @@ class SaidNo(Exception):
         return tuple(str(one.get("property") or "") for one in self.body.get("details") or ())
 
 
+class Stopped(ConnectionError):
+    """The channel was stopped: nothing goes out any more."""
+
+
 class Calls:
     """Raises `SaidNo` for what LINE says; `OSError`, `TimeoutError` and aiohttp's errors where it is away."""
 
@@ -40,10 +44,13 @@ class Calls:
         self._ready = asyncio.Lock()
         self._sdk: Any = None
         self._client: Any = None
+        self._stopped = False
 
     async def open(self) -> None:
         """Imports the SDK and makes its client, within the loop that runs: one made outside of it fails."""
         async with self._ready:
+            if self._stopped:
+                raise Stopped
             if self._client is None:
                 self._sdk = await asyncio.to_thread(importlib.import_module, "linebot.v3.messaging")
                 made = self._sdk.Configuration(access_token=self._token, host=self._base)
@@ -51,6 +58,7 @@ class Calls:
 
     async def close(self) -> None:
         async with self._ready:
+            self._stopped = True
             if self._client is not None:
                 await self._client.close()
                 self._client = None

@@ -64,7 +64,7 @@ def _message(event: Mapping[str, Any], source: Mapping[str, Any], *, edited: boo
     return Inbound(
         kind="edited" if edited else "command" if text.startswith("/") else "message",
         text=text,
-        mentioned=common["direct"] or _is_meant(message),
+        mentioned=_is_meant(message),
         ref=str(message["id"]),
         reply_to=message.get("quotedMessageId"),
         files=files,
@@ -78,9 +78,7 @@ def _tap(event: Mapping[str, Any], source: Mapping[str, Any]) -> Inbound | None:
     if not isinstance(data, str) or is_own(data):
         return None
     # `params`: what was picked where a button asks for a date or a time.
-    return Inbound(
-        kind="tap", data=data, mentioned=True, values=dict(postback.get("params") or {}), **_common(event, source)
-    )
+    return Inbound(kind="tap", data=data, values=dict(postback.get("params") or {}), **_common(event, source))
 
 
 def _common(event: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, Any]:

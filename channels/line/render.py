@@ -21,6 +21,9 @@ FIELDS_ASKED = 2
 IN_BUBBLE = 1000
 """Characters of a question that stand in its bubble; a longer one is a message before it."""
 PROBLEMS_SHOWN = 10
+SHORT = 10
+"""Characters of a label of which three go in one row."""
+IN_ROW = 3
 EMPTY = "(no words)"
 GREY = "#8c8c8c"
 
@@ -64,9 +67,9 @@ def shown(thing: Thing, look: Look) -> Shown:
         case Settled():
             return Shown(messages=_texts(_settled(thing, look)))
         case Status():
-            return Shown(messages=_texts(_status(thing, look)))
+            return _faced(_status(thing, look))
         case Problems():
-            return Shown(messages=_texts(_problems(thing)))
+            return _faced(_problems(thing))
 
 
 def plain(thing: Thing, look: Look) -> tuple[dict[str, Any], ...]:
@@ -77,7 +80,11 @@ def plain(thing: Thing, look: Look) -> tuple[dict[str, Any], ...]:
         case Message():
             faces = [_face(one) for one in thing.parts or (thing,)]
             return tuple(message for face in faces for message in _numbered(face))
-        case _:
+        case Status():
+            return _numbered(_status(thing, look))
+        case Problems():
+            return _numbered(_problems(thing))
+        case Settled():
             return shown(thing, look).messages
 
 
@@ -91,7 +98,7 @@ def confirm(text: str, actions: Sequence[dict[str, Any]]) -> dict[str, Any]:
 # --- what a card shows -----------------------------------------------------------------------------------------------
 def _asked(card: Card, look: Look) -> _Face:
     small: list[str] = []
-    if card.free:
+    if card.free and (card.more or card.since or card.place):
         small.append("Answer with a message.")
     if card.fields:
         small.append("Asked for: " + " · ".join(field.label for field in card.fields))
@@ -101,16 +108,13 @@ def _asked(card: Card, look: Look) -> _Face:
     if card.until is not None:
         about.append(f"until {moment(card.until, look.now, look.zone)}")
     small += [part for part in (card.taps, " · ".join(about)) if part]
-    aside = card.more
-    if card.place is not None:
-        aside += (Choice(label=card.place[0] or "Open", url=card.place[1]),)
     return _Face(
         title=card.title,
         text="" if card.text == card.title else card.text,
         choices=card.choices or _form(card),
         params=card.params,
         small=tuple(small),
-        aside=aside,
+        aside=(*card.more, *_placed(card.place)),
     )
 
 
@@ -124,8 +128,17 @@ def _form(card: Card) -> tuple[Choice, ...]:
 
 
 def _face(message: Message) -> _Face:
-    place = (Choice(label=message.place[0] or "Open", url=message.place[1]),) if message.place else ()
-    return _Face(title=message.title, text=message.text, choices=message.choices, image=message.image, aside=place)
+    return _Face(
+        title=message.title,
+        text=message.text,
+        choices=message.choices,
+        image=message.image,
+        aside=_placed(message.place),
+    )
+
+
+def _placed(place: tuple[str, str] | None) -> tuple[Choice, ...]:
+    return (Choice(label=place[0] or "Open", url=place[1]),) if place is not None else ()
 
 
 def _said(message: Message) -> Shown:
@@ -159,7 +172,7 @@ def _faced(face: _Face) -> Shown:
 def _card(face: _Face, text: str) -> dict[str, Any]:
     actions = buttons.actions(face.choices)
     body = _body(face, text, listed=buttons.is_long(face.choices))
-    aside = [_button(action, "link") for action in buttons.actions(face.aside)]
+    aside = _aside(buttons.actions(face.aside))
     hero = {"type": "image", "url": face.image, "size": "full", "aspectMode": "cover", "aspectRatio": "20:13"}
     first = hero if _has_image(face) else None
     if len(actions) <= AS_BUTTONS:
@@ -236,6 +249,16 @@ def _button(action: dict[str, Any], style: str) -> dict[str, Any]:
     return {"type": "button", "style": style, "height": "sm", "action": action}
 
 
+def _aside(actions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What can be done besides: short ones share a row."""
+    short = [one for one in actions if len(one["label"]) <= SHORT]
+    rows = [short[n : n + IN_ROW] for n in range(0, len(short), IN_ROW)]
+    boxes = [
+        {"type": "box", "layout": "horizontal", "contents": [_button(action, "link") for action in row]} for row in rows
+    ]
+    return boxes + [_button(one, "link") for one in actions if len(one["label"]) > SHORT]
+
+
 def _style(choices: Sequence[Choice], place: int) -> str:
     """The first stands out, unless another is said to."""
     leading = next((n for n, choice in enumerate(choices) if choice.tone == "first"), 0)
@@ -259,24 +282,24 @@ def _settled(settled: Settled, look: Look) -> str:
     return _paragraphs(settled.outcome + when, settled.reason or "", settled.title, text)
 
 
-def _status(status: Status, look: Look) -> str:
+def _status(status: Status, look: Look) -> _Face:
     counted = f" · {status.done} of {status.of}" if status.of else ""
     lines = [
         line if isinstance(line, str) else f"{MARKS[line.tense]} {stands(line, look.now, look.zone)}"
         for line in around(status.lines)
     ]
-    head = [status.title, status.state + counted]
+    head = [status.state + counted]
     head += [f"{name}: {words}" for name, words in status.facts] + [f"⚠ {note}" for note in status.notes]
-    place = status.place[1] if status.place else ""
-    return _paragraphs("\n".join(head), "\n".join(lines), status.error or "", status.result or "", place)
+    text = _paragraphs("\n".join(head), "\n".join(lines), status.error or "", status.result or "")
+    return _Face(title=status.title, text=text, choices=status.choices, aside=_placed(status.place))
 
 
-def _problems(problems: Problems) -> str:
+def _problems(problems: Problems) -> _Face:
     """LINE is no place to mend a script: what is wrong, and where it can be."""
     more = len(problems.problems) - PROBLEMS_SHOWN
     counted = f"and {more} more" if more > 0 else ""
-    place = problems.place[1] if problems.place else ""
-    return _paragraphs(problems.head, *problems.problems[:PROBLEMS_SHOWN], counted, place)
+    text = _paragraphs(*problems.problems[:PROBLEMS_SHOWN], counted)
+    return _Face(title=problems.head, text=text, choices=problems.choices, aside=_placed(problems.place))
 
 
 def _paragraphs(*parts: str) -> str:

@@ -7,9 +7,9 @@ from datetime import timedelta
 import aiohttp
 
 from channels.base import Later, Refused
-from channels.line.calls import SaidNo
+from channels.line.calls import SaidNo, Stopped
 
-AWAY = timedelta(seconds=5)
+AWAY = timedelta(seconds=2)
 """Until a platform that does not answer is tried again; whoever tries grows it."""
 BUSY = timedelta(seconds=10)
 """Where LINE asks to wait and does not say how long."""
@@ -22,7 +22,7 @@ def verdict(error: Exception) -> Later | Refused:
     """What becomes of a thing whose sending failed so."""
     if isinstance(error, SaidNo):
         return _said_no(error)
-    if isinstance(error, aiohttp.ClientConnectorError):
+    if isinstance(error, aiohttp.ClientConnectorError | Stopped):
         return Later(why="LINE cannot be reached", pause=AWAY, scope="channel")
     return Later(why="LINE took it, perhaps: its answer did not come", pause=AWAY, lost=True)
 

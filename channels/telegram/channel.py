@@ -11,7 +11,7 @@ import hmac
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
 import structlog
@@ -37,7 +37,7 @@ from channels.base import (
 )
 from channels.telegram import inbound, keyboard
 from channels.telegram.calls import BASE, Calls
-from channels.telegram.limits import ANSWER, BUTTONS, DOWN_BYTES, TEXT
+from channels.telegram.limits import ANSWER, BUTTONS, DOWN_BYTES, EDITS_A_MINUTE, SPLIT_WITHIN, TEXT
 from channels.telegram.render import Look, shown, standing
 from channels.telegram.verdicts import UNCHANGED, is_about_form, verdict
 from channels.telegram.words import Ink, Inked, Picture, Step, Words
@@ -63,6 +63,7 @@ class Telegram:
     name = "telegram"
     capabilities = Capabilities(
         edits=True,
+        edits_a_minute=EDITS_A_MINUTE,
         looks_up=False,
         repeats=frozenset({"card"}),
         buttons=BUTTONS,
@@ -95,6 +96,7 @@ class Telegram:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._turning: dict[str, asyncio.TimerHandle] = {}
         self._sent: OrderedDict[str, tuple[int, str | None]] = OrderedDict()
+        self._split: OrderedDict[tuple[str, str], datetime] = OrderedDict()
         self._sure: OrderedDict[str, str] = OrderedDict()
         self._trouble: Fault | None = None
 
@@ -177,7 +179,7 @@ class Telegram:
             self._spawn(self._turn(*own))
             return
         try:
-            given = inbound.read(update, self._me)
+            given = self._whole(update)
         except (KeyError, TypeError, ValueError):
             # Not of a shape that is known: it would come again for ever, and hold back what is behind it.
             log.warning("telegram.unread", update=update.get("update_id"))
@@ -189,6 +191,22 @@ class Telegram:
         await self._door.take(self.name, given)
         if given.kind == "tap":
             self._quieten(str(update["callback_query"]["id"]))
+
+    def _whole(self, update: Mapping[str, Any]) -> Inbound | None:
+        """What an update says, and whether it is the rest of a text that the client split just before."""
+        given = inbound.read(update, self._me)
+        if given is None or given.kind != "message" or given.at is None:
+            return given
+        key = (given.conversation, given.sender.ref)
+        before = self._split.get(key)
+        if before is not None and timedelta(0) <= given.at - before <= SPLIT_WITHIN and given.text:
+            given = inbound.read(inbound.as_part(update), self._me)
+        if given is not None and given.values.get("split") and given.at is not None:
+            self._split[key] = given.at
+            self._split.move_to_end(key)
+            while len(self._split) > SENT_KEPT:
+                self._split.popitem(last=False)
+        return given
 
     # --- taps -------------------------------------------------------------------------------------------------------
     def _quieten(self, query: str) -> None:
@@ -324,6 +342,15 @@ class Telegram:
 
     async def find(self, email: str) -> Sender | None:
         return None
+
+    async def invite(self, secret: str) -> str | Refused | Later:
+        """The address that opens the bot and proves who somebody is: Telegram sends the secret with their Start
+        (`linked`). `secret`: at most 64 letters, digits, `-` and `_`."""
+        try:
+            username = self._me.username or (await self._calls.me())[0]
+        except TelegramError as error:
+            return verdict(error)
+        return f"https://t.me/{username}?start={secret}"
 
     async def check(self) -> list[Fault]:
         """A wrong token, a webhook that is not ours, what Telegram has against ours; notes last."""

@@ -24,6 +24,8 @@ KINDS = (
 """The updates that are asked for, by name: Telegram leaves some of them out unless it is told."""
 MEDIA = ("document", "audio", "video", "voice", "animation", "video_note")
 GONE = ("kicked", "left")
+_OURS = "waiton"
+"""What we add to a payload stands under this name, which Telegram does not use."""
 _PLACE = re.compile(r"telegram:(-?\d{1,18})(?:/(\d{1,18}))?")
 
 
@@ -48,6 +50,11 @@ def read(update: Mapping[str, Any], me: Me) -> Inbound | None:
     if given := update.get("my_chat_member"):
         return _membership(update, given)
     return None
+
+
+def as_part(update: Mapping[str, Any]) -> dict[str, Any]:
+    """The same, marked as the rest of a text that the client split. It stays so where the payload is read again."""
+    return {**update, _OURS: {"part": True}}
 
 
 def conversation(chat: int | str, topic: int | None = None) -> str:
@@ -76,7 +83,7 @@ def _message(update: Mapping[str, Any], given: Mapping[str, Any], me: Me, *, edi
     kind, data = "edited" if edited else "command" if word else "message", ""
     if word and not edited and direct and (token := _linking(text)):
         kind, data = "linked", token
-    long = units(str(given.get("text") or "")) >= SPLIT_FROM
+    split = units(str(given.get("text") or "")) >= SPLIT_FROM or bool(update.get(_OURS))
     return Inbound(
         kind=kind,
         ident=str(update["update_id"]),
@@ -85,11 +92,11 @@ def _message(update: Mapping[str, Any], given: Mapping[str, Any], me: Me, *, edi
         text=text,
         undone=undone,
         direct=direct,
-        mentioned=direct or _is_meant(given, me),
+        mentioned=_is_meant(given, me),
         ref=str(given["message_id"]),
         reply_to=_answered(given),
         data=data,
-        values={"split": True} if long else {},
+        values={"split": True} if split else {},
         files=files,
         at=_instant(given.get("edit_date") if edited else given.get("date")),
         raw=update,
@@ -190,9 +197,10 @@ def _answered(given: Mapping[str, Any]) -> str | None:
 
 
 def _is_meant(given: Mapping[str, Any], me: Me) -> bool:
-    """Whether it names the bot or answers it."""
+    """Whether it names the bot, or answers a message of its that has nothing to tap: what answers a card is for that
+    card alone."""
     to = given.get("reply_to_message") or {}
-    if _answered(given) is not None and (to.get("from") or {}).get("id") == me.id:
+    if _answered(given) is not None and (to.get("from") or {}).get("id") == me.id and not to.get("reply_markup"):
         return True
     return any(_names(entity, words, me) for entity, words in _entities(given))
 

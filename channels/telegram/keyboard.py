@@ -42,11 +42,18 @@ def is_numbered(choices: Sequence[Choice]) -> bool:
     return len(choices) >= PAGED_FROM or any(len(label(choice)) > LABEL_SHOWN for choice in choices)
 
 
-def can_page(card: Card) -> bool:
-    """Whether its choices can come in pages: they are many, and each can be found by its number."""
-    return len(card.choices) >= PAGED_FROM and all(
-        choice.data == f"{card.token}:{n}" and choice.url is None for n, choice in enumerate(card.choices)
-    )
+def can_page(choices: Sequence[Choice]) -> bool:
+    """Whether choices can come in pages: they are many, and each can be found by its number."""
+    if len(choices) < PAGED_FROM:
+        return False
+    stem = _stem(choices[0].data)
+    return all(choice.data == f"{stem}:{n}" and choice.url is None for n, choice in enumerate(choices))
+
+
+def is_bare(card: Card) -> bool:
+    """Whether it is a question and nothing else, such as one field of a form: a reply to it is opened. Telegram lets
+    nobody change such a message, so a card that will be settled is none."""
+    return card.free and not card.more and card.since is None and card.place is None
 
 
 def listed(choices: Sequence[Choice]) -> str:
@@ -75,20 +82,23 @@ def by(columns: int, buttons: Sequence[Button]) -> Rows:
 def of_card(card: Card, *, paged: bool) -> Rows:
     """The keyboard of a card: its choices or their first page, `Answer` where words or a form answer, and what else can
     be done."""
+    if is_bare(card):
+        return ()
     if card.fields or card.free:
         return ((Button("Answer", f"w:{card.token}"),), *aside(card.more))
     if paged:
         sure = any(choice.sure for choice in card.choices)
-        return page(card.token, [label(choice) for choice in card.choices], 0, sure=sure) + aside(card.more)
+        labels = [label(choice) for choice in card.choices]
+        return page(_stem(card.choices[0].data), labels, 0, sure=sure) + aside(card.more)
     return rows(card.choices) + aside(card.more)
 
 
-def page(token: str, labels: Sequence[str], number: int, *, sure: bool) -> Rows:
+def page(stem: str, labels: Sequence[str], number: int, *, sure: bool) -> Rows:
     """One page of many choices, and the way to the others. `sure`: each asks once more."""
     pages = (len(labels) + PAGE - 1) // PAGE
     first = number * PAGE
     shown = [
-        Button(words[:LABEL_SHOWN], f"{SURE if sure else ''}{token}:{n}")
+        Button(words[:LABEL_SHOWN], f"{SURE if sure else ''}{stem}:{n}")
         for n, words in enumerate(labels[first : first + PAGE], first)
     ]
     turn = (
@@ -130,7 +140,7 @@ def turned(message: Mapping[str, Any], data: str) -> tuple[Rows, str] | None:
 
 
 def _other_page(message: Mapping[str, Any], now: Rows, at: int, number: int) -> tuple[Rows, str] | None:
-    """The labels stand at the end of the text, the token in the buttons."""
+    """The labels stand at the end of the text, what comes before their numbers in the buttons."""
     labels: list[str] = []
     for line in reversed(str(message.get("text") or "").split("\n")):
         found = _LISTED.match(line)
@@ -140,8 +150,12 @@ def _other_page(message: Mapping[str, Any], now: Rows, at: int, number: int) -> 
     first = now[0][0].data
     if at == 0 or len(labels) < PAGED_FROM or not 0 <= number * PAGE < len(labels):
         return None
-    token = first.removeprefix(SURE).rpartition(":")[0]
-    return page(token, labels, number, sure=first.startswith(SURE)) + now[at + 1 :], ""
+    return page(_stem(first.removeprefix(SURE)), labels, number, sure=first.startswith(SURE)) + now[at + 1 :], ""
+
+
+def _stem(data: str) -> str:
+    """What choices have in common: all before their number."""
+    return data.rpartition(":")[0]
 
 
 def _button(choice: Choice, words: str) -> Button:

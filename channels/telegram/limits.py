@@ -4,6 +4,7 @@ From the Bot API reference and python-telegram-bot 22.8, read 2026-11."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from urllib.parse import urlsplit
 
 from channels.telegram.words import Rows, Words
@@ -30,6 +31,11 @@ UP_BYTES = 50 * 1024 * 1024
 SPLIT_FROM = 4000
 """UTF-16 units from which a text may be the first part of one that the client split: it splits at 4,096, at a line
 break before it."""
+SPLIT_WITHIN = timedelta(seconds=2)
+"""Between the parts of a text that the client split."""
+EDITS_A_MINUTE = 60
+"""One a second: what a chat takes. All chats together take 30 a second, a group 20 a minute; beyond, Telegram says how
+long to wait, and that chat waits."""
 
 
 def faults(words: Words) -> list[str]:

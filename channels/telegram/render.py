@@ -13,6 +13,7 @@ from channels.telegram.words import Document, Ink, Inked, Picture, Step, Words, 
 from channels.text import MARKS, around, moment, stands, units
 
 EMPTY = "(no words)"
+ASKS = "Your answer"
 PROBLEMS_SHOWN = 10
 
 
@@ -121,8 +122,9 @@ def _asked(card: Card, look: Look) -> Words:
     if keyboard.is_numbered(card.choices):
         words = replace(words, ink=words.bare.ink)
     # A page is turned by the list at the end of the text, so all of it must be in that one message.
-    paged = keyboard.can_page(card) and units(words.ink.text) <= TEXT
-    return replace(words, rows=keyboard.of_card(card, paged=paged))
+    paged = keyboard.can_page(card.choices) and units(words.ink.text) <= TEXT
+    asks = ASKS if keyboard.is_bare(card) else ""
+    return replace(words, rows=keyboard.of_card(card, paged=paged), asks=asks)
 
 
 def _card(card: Card, look: Look) -> Inked:
@@ -132,7 +134,7 @@ def _card(card: Card, look: Look) -> Inked:
     ink.block("\n".join(f"{name}: {value}" for name, value in card.params), "pre")
     if card.fields:
         ink.block("Asked for: " + " · ".join(field.label for field in card.fields))
-    if card.free:
+    if card.free and not keyboard.is_bare(card):
         ink.block("Reply to this message, or tap Answer.")
     ink.block(card.taps, "italic")
     about = [card.asker] if card.asker else []

@@ -8,10 +8,10 @@ from telegram.error import BadRequest, ChatMigrated, Conflict, Forbidden, Invali
 
 from channels.base import Later, Refused
 
-AWAY = timedelta(seconds=5)
+AWAY = timedelta(seconds=2)
 """Until a platform that does not answer is tried again; whoever tries grows it."""
-NEVER_LEFT = ("ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol")
-"""Failures of httpx before a request was out."""
+NEVER_LEFT = ("ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol", "RuntimeError")
+"""Failures before a request was out: httpx's, and the SDK's where the channel was stopped."""
 UNCHANGED = "message is not modified"
 TOO_OLD = ("query is too old", "query_id_invalid")
 FORM = ("button_", "reply_markup", "entit", "can't parse", "inline keyboard", "wrong http url", "keyboard")

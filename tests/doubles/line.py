@@ -454,8 +454,8 @@ class LineStage:
         ]
 
     def told(self, who: str) -> list[str]:
-        """What came straight back in their own conversation."""
-        return [one.text for one in self.api.shown if one.to == PEOPLE[who] and one.answers]
+        """Words in their own conversation: what answers somebody in the group comes there too."""
+        return [one.text for one in self.api.shown if one.to == PEOPLE[who] and one.payload["type"] == "text"]
 
     def acknowledged(self) -> float:
         return self.api.took_s

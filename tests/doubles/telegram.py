@@ -5,6 +5,7 @@ What it knows of Telegram it knows by itself: it shares no limit with the channe
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import time
@@ -12,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from aiohttp import ClientSession, web
+from aiohttp import ClientConnectionError, ClientSession, web
 
 from bot.runtime.clock import machine_time
 from channels.telegram.channel import Telegram
@@ -51,6 +52,8 @@ class Shown:
     photo: str | None = None
     edits: int = 0
     at: int = 0
+    answers: int | None = None
+    """The message that it replies to."""
 
     @property
     def keyboard(self) -> list[list[dict[str, Any]]]:
@@ -344,6 +347,7 @@ class BotApi:
             keyboards=[rows],
             force=force,
             at=int(machine_time().timestamp()),
+            answers=(given.get("reply_parameters") or {}).get("message_id"),
             **({"text": "", "entities": []} | what),
         )
         self.messages[chat, made.id] = made
@@ -444,10 +448,11 @@ class BotApi:
         async with ClientSession() as session:
             for _ in range(20):
                 begun = time.monotonic()
-                async with session.post(self.hook["url"], json=update, headers=headers) as answer:
-                    self.took_s = time.monotonic() - begun
-                    if answer.status < 500:
-                        return answer.status
+                with contextlib.suppress(ClientConnectionError):
+                    async with session.post(self.hook["url"], json=update, headers=headers) as answer:
+                        self.took_s = time.monotonic() - begun
+                        if answer.status < 500:
+                            return answer.status
                 await asyncio.sleep(0.05)
         raise AssertionError("the webhook never took it")
 
@@ -526,6 +531,7 @@ class TelegramStage:
 
     def connect(self, address: str) -> None:
         self.address = address.rstrip("/")
+        self.api.connected.clear()
 
     async def ready(self) -> None:
         await asyncio.wait_for(self.api.connected.wait(), AFTER_S)
@@ -594,11 +600,10 @@ class TelegramStage:
         is asked once more was wrong."""
         known = {one.ref for one in self.seen(who)}
         await self.tap(who, seen, "Answer")
-        for name, value in values.items():
+        for value in values.values():
             asked = await self._asked(who, known)
             known.add(asked.ref)
             await self.reply(who, asked, value)
-            del name
         shown = self._shown(seen)
         edits = shown.edits
 
@@ -631,11 +636,13 @@ class TelegramStage:
         return [_seen(one) for one in self.api.messages.values() if one.chat in chats]
 
     def told(self, who: str) -> list[str]:
-        return [
+        """The notices of their taps, and what answers them in their own chat."""
+        notices = [
             str(given.get("text"))
             for query, given in self.api.answered.items()
             if self._queries.get(query) == who and given.get("text")
         ]
+        return notices + [one.text for one in self.api.of(PEOPLE[who]) if one.answers is not None]
 
     def acknowledged(self) -> float:
         return self.api.took_s

@@ -147,8 +147,7 @@ async def test_words_back_use_the_reply_token_once_and_then_a_push(
     await stage.write("mika", "hello")
     for text in ("Hello Mika.", "And again."):
         await channel.tell(door.taken[0], text)
-    assert (by(stage.api), stage.told("mika")) == (["reply", "push"], ["Hello Mika."])
-    assert stage.seen("mika")[-1].text == "And again."
+    assert (by(stage.api), stage.told("mika")) == (["reply", "push"], ["Hello Mika.", "And again."])
     replied = next(headers for _, path, _, headers in stage.api.calls if path.endswith("/reply"))
     assert "X-Line-Retry-Key" not in replied
 

@@ -39,7 +39,7 @@ MORE = (Choice(label="not mine", data="m:0"), Choice(label="hand over", data="m:
 
 def card(*labels: str, **more: Any) -> Card:
     choices = tuple(Choice(label=label, data=f"w:tok:{n}") for n, label in enumerate(labels))
-    given = {"kind": "card", "token": "w:tok", "title": "Extend the pilot?", "text": "", "choices": choices}
+    given = {"kind": "card", "token": "tok", "title": "Extend the pilot?", "text": "", "choices": choices}
     return Card(**(given | more))
 
 
@@ -125,12 +125,12 @@ async def test_a_label_is_counted_as_a_reader_counts_and_a_longer_one_stands_in_
 async def test_words_are_answered_with_a_message_small_forms_in_turn_and_large_ones_on_their_page(
     channel: Line, stage: LineStage, door: MemoryDoor
 ) -> None:
-    await sent(channel, card())
+    await sent(channel, card(more=MORE))
     assert "Answer with a message." in stage.seen("ana")[-1].text
     fields = tuple(FormField(name=name, label=name.capitalize()) for name in ("day", "who", "where"))
     await sent(channel, card(fields=fields[:2], place=("Pilot", "https://waiton.acme.de/a/1")), "d2")
     await stage.tap("ana", stage.seen("ana")[-1], "Answer")
-    assert door.taken[0].data == "w:w:tok"
+    assert door.taken[0].data == "w:tok"
     await sent(channel, card(fields=fields, place=("Pilot", "https://waiton.acme.de/a/1")), "d3")
     assert stage.seen("ana")[-1].buttons == ("Fill in the form", "Pilot")
     assert payload(stage)["contents"]["footer"]["contents"][0]["action"]["uri"] == "https://waiton.acme.de/a/1"
@@ -216,6 +216,15 @@ async def test_files_are_named_images_shown_and_links_lead(channel: Line, stage:
     assert stage.seen("ana")[-1].text == "Look\n\nhttp://acme.de/plain.png"
 
 
+async def test_a_run_that_holds_can_be_let_go_by_a_tap(channel: Line, stage: LineStage, door: MemoryDoor) -> None:
+    choices = (Choice(label="Wait for Ana", data="h:0"), Choice(label="Run as written", data="h:1"))
+    await sent(channel, Status(title="Pilot", state="held", choices=choices))
+    seen = stage.seen("ana")[-1]
+    assert (seen.text, seen.buttons) == ("Pilot\nheld", ("Wait for Ana", "Run as written"))
+    await stage.tap("ana", seen, "Wait for Ana")
+    assert door.taken[0].data == "h:0"
+
+
 async def test_status_outcome_and_problems_are_words(channel: Line, stage: LineStage) -> None:
     lines = (PlanLine(tense="now", text="waiting on Bo", at=NOON - timedelta(minutes=28)),)
     await sent(channel, Status(title="Pilot", state="waiting", lines=lines, done=1, of=3), "d1")
@@ -223,10 +232,10 @@ async def test_status_outcome_and_problems_are_words(channel: Line, stage: LineS
     place = ("in the room", "https://waiton.acme.de/jobs/7")
     await sent(channel, Problems(head="Nothing runs yet.", problems=("line 1: …",) * 11, place=place), "d3")
     assert [one.text for one in stage.seen("ana")][:2] == [
-        "Pilot\nwaiting · 1 of 3\n\n▸ waiting on Bo since 11:32",
+        "Pilot\n\nwaiting · 1 of 3\n\n▸ waiting on Bo since 11:32",
         "Ana picked approve, 12:00\n\ngreen\n\nExtend?",
     ]
-    assert stage.seen("ana")[2].text.endswith("and 1 more\n\nhttps://waiton.acme.de/jobs/7")
+    assert stage.seen("ana")[2].text.endswith("and 1 more\n\nin the room: https://waiton.acme.de/jobs/7")
 
 
 # --- what goes wrong -------------------------------------------------------------------------------------------------
@@ -324,3 +333,9 @@ async def test_what_keeps_it_from_working_is_named(
 async def test_a_quota_that_is_far_from_used_up_is_not_spoken_of(channel: Line, api: MessagingApi) -> None:
     api.limit, api.used = 200, 179
     assert await channel.check() == []
+
+
+async def test_after_its_stop_nothing_goes_out_and_nothing_counts_as_lost(channel: Line, stage: LineStage) -> None:
+    await channel.stop()
+    said = await channel.send(ANA, card("approve"), ident="d1")
+    assert isinstance(said, Later) and not said.lost and stage.seen("ana") == []

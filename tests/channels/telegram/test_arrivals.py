@@ -146,12 +146,21 @@ async def test_a_script_pasted_as_text_code_rich_text_or_a_file_is_the_same_scri
     assert await channel.fetch(given.files[0]) == script.encode()
 
 
-async def test_a_text_at_the_limit_says_that_it_may_be_a_part(
-    channel: Telegram, stage: TelegramStage, door: MemoryDoor
+async def test_a_text_at_the_limit_says_that_it_may_be_a_part_and_so_does_the_rest_of_it(
+    channel: Telegram, stage: TelegramStage, door: MemoryDoor, api: BotApi
 ) -> None:
-    await stage.write("ana", "x" * 4096)
-    await stage.write("ana", "x" * 3999)
-    assert [given.values.get("split", False) for given in door.taken] == [True, False]
+    at = 1772442720
+    for who, text, date in (
+        ("ana", "x" * 4096, at),
+        ("bo", "something else", at + 1),
+        ("ana", "- a = list x", at + 2),
+        ("ana", "- show a", at + 5),
+        ("ana", "x" * 3999, at + 60),
+        ("ana", "more", at + 60),
+    ):
+        await api.happens(**api.said(who, text, chat=TEAM, date=date))
+    assert [given.values.get("split", False) for given in door.taken] == [True, False, True, False, False, False]
+    assert all(channel.read(given.raw) == given for given in door.taken)
 
 
 async def test_a_deep_link_proves_an_identity_only_where_nobody_else_is(
@@ -184,14 +193,22 @@ async def test_in_a_group_the_bot_is_meant_by_its_name_and_by_a_reply_to_it(
     channel: Telegram, api: BotApi, stage: TelegramStage, door: MemoryDoor
 ) -> None:
     await channel.send(f"telegram:{TEAM}/55", Message(text="Who comes?"), ident="1")
+    card = Message(text="Go?", choices=(Choice(label="yes", data="w:t:0"),))
     await api.happens(**api.said("bo", "nothing for it", chat=TEAM))
     await stage.reply("bo", stage.seen("bo")[-1], "I do")
     await api.happens(
         **api.said("bo", "@WAITON_bot help", chat=TEAM, entities=[{"type": "mention", "offset": 0, "length": 11}])
     )
-    assert [(g.mentioned, g.text) for g in door.taken] == [(False, "nothing for it"), (True, "I do"), (True, "help")]
     assert door.taken[1].conversation == f"telegram:{TEAM}/55"
     assert door.taken[1].reply_to == stage.seen("bo")[-1].ref
+    await channel.send(f"telegram:{TEAM}/55", card, ident="2")
+    await stage.reply("bo", stage.seen("bo")[-1], "yes")
+    assert [(g.mentioned, g.text) for g in door.taken] == [
+        (False, "nothing for it"),
+        (True, "I do"),
+        (True, "help"),
+        (False, "yes"),
+    ]
 
 
 async def test_the_first_message_of_a_topic_is_not_taken_for_what_is_answered(

@@ -34,7 +34,7 @@ MORE = (Choice(label="not mine", data="m:0"), Choice(label="hand over", data="m:
 
 def card(*labels: str, **more: object) -> Card:
     choices = tuple(Choice(label=label, data=f"w:tok:{n}") for n, label in enumerate(labels))
-    given = {"kind": "card", "token": "w:tok", "title": "Extend the pilot?", "text": "", "choices": choices}
+    given = {"kind": "card", "token": "tok", "title": "Extend the pilot?", "text": "", "choices": choices}
     return Card(**(given | more))  # type: ignore[arg-type]
 
 
@@ -128,8 +128,17 @@ async def test_words_and_forms_are_answered_by_a_button_that_opens_them_and_the_
     assert (form.buttons, "Which day" in form.text) == (("Answer",), True)
     await stage.tap("ana", form, "Answer")
     await stage.reply("ana", free, "Tuesday")
-    assert [(g.kind, g.data, g.reply_to) for g in door.taken] == [("tap", "w:w:tok", None), ("message", "", free.ref)]
+    assert [(g.kind, g.data, g.reply_to) for g in door.taken] == [("tap", "w:tok", None), ("message", "", free.ref)]
     assert isinstance(await channel.edit(ANA, free.ref, settled()), Sent)
+
+
+async def test_one_field_that_is_asked_for_opens_a_reply_and_nothing_else(
+    channel: Telegram, stage: TelegramStage
+) -> None:
+    await sent(channel, card(title="", text="Which day? (1 of 2)"))
+    seen = stage.seen("ana")[-1]
+    assert (seen.text, seen.buttons) == ("Which day? (1 of 2)", ())
+    assert stage.api.messages[101, int(seen.ref)].force is not None
 
 
 async def test_what_awaits_a_reply_opens_one_in_a_private_chat(channel: Telegram, stage: TelegramStage) -> None:
@@ -466,3 +475,11 @@ async def test_no_log_line_holds_the_token(
     api.inject["sendMessage"] = [Refusal(502, "Bad Gateway")]
     await channel.send(ANA, card("approve"), ident="d2")
     assert TOKEN not in caplog.text + capsys.readouterr().out
+
+
+async def test_after_its_stop_nothing_goes_out_and_nothing_counts_as_lost(
+    channel: Telegram, stage: TelegramStage
+) -> None:
+    await channel.stop()
+    said = await channel.send(ANA, card("approve"), ident="d1")
+    assert isinstance(said, Later) and not said.lost and stage.seen("ana") == []

@@ -1,0 +1,148 @@
+"""The whole product on the messengers: what only they have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.runtime.clock import SetClock
+from bot.runtime.tools import Tool, tool
+from channels.telegram.channel import Telegram
+from store import people
+from tests.channels.stage import Seen
+from tests.channels.world import Stand, stand
+from tests.doubles.line import LineStage
+from tests.doubles.telegram import TEAM, TelegramStage
+from tests.runtime.world import START, until
+
+pytestmark = pytest.mark.anyio
+BOOKING = (Path(__file__).parents[2] / "bot/examples/booking.md").read_text("utf-8")
+FORM = """- when = ask @ana
+  > When do you start?
+  ```json
+  {fields: [{name: "day", type: "date"}, {name: "people", type: "number", min: 1}]}
+  ```
+"""
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(params=[TelegramStage, LineStage], ids=["telegram", "line"])
+def stage(request: pytest.FixtureRequest) -> Any:
+    return request.param()
+
+
+async def test_a_form_is_asked_for_field_by_field_and_again_where_one_is_wrong(stage: Any, tmp_path: Path) -> None:
+    async with stand(stage, tmp_path) as at:
+        await stage.paste("bo", FORM)
+        card = await at.alone("ana", "When do you start?")
+        await stage.fill("ana", card, {"day": "2026-03-04", "people": "0"})
+        again = await at.shows("ana", "must be at least 1")
+        assert (await at.run(state="waiting"))["ops"][0]["state"] == "waiting"
+        await stage.reply("ana", again, "2")
+        assert (await at.run())["ops"][0]["value"] == {"day": "2026-03-04", "people": 2}
+
+
+async def test_whoever_presses_start_on_their_invitation_is_known_from_then_on(tmp_path: Path) -> None:
+    stage = TelegramStage()
+    async with stand(stage, tmp_path) as at:
+        await at.product.committer.write(lambda tx: people.put(tx, "mika@acme.de", "Mika"))
+        at.product.people_changed()
+        telegram = at.chat.channels["telegram"]
+        assert isinstance(telegram, Telegram)
+        address = await telegram.invite(await at.product.desk.proof("mika@acme.de"))
+        assert isinstance(address, str) and address.startswith("https://t.me/waiton_bot?start=")
+        await stage.write("mika", f"/start {address.rpartition('=')[2]}")
+        assert "You are Mika here now" in await at.was_told("mika", "Mika")
+
+
+async def test_a_script_that_the_client_split_is_asked_for_as_a_file_and_no_part_of_it_starts(tmp_path: Path) -> None:
+    stage = TelegramStage()
+    async with stand(stage, tmp_path) as at:
+        first = "- note = list x\n" * 260
+        api, at_once = stage.api, {"chat": TEAM, "date": 1772442720}
+        mention = [{"type": "mention", "offset": 0, "length": 11}]
+        await api.happens(**api.said("bo", f"@waiton_bot\n{first[:4080]}", entities=mention, **at_once))
+        await api.happens(**api.said("bo", "- show note", **at_once))
+        await at.shows("bo", "Send it as a file")
+        assert await at.product.desk.find_runs() == []
+
+
+async def tap_menu(stage: Any, who: str) -> str:
+    """Taps *book* in the menu of LINE; on Telegram, a button of a message that somebody sent."""
+    if isinstance(stage, LineStage):
+        return await stage.menu(who, "book")
+    chat = int(stage.ref(who))
+    stage.api.started.add(chat)
+    await stage.api.sendMessage(
+        {
+            "chat_id": chat,
+            "text": "Welcome",
+            "reply_markup": {"inline_keyboard": [[{"text": "Book", "callback_data": "menu:book"}]]},
+        }
+    )
+    await stage.tap(who, stage.seen(who)[-1], "Book")
+    return f"telegram:{chat}"
+
+
+def schedule(booked: list[str]) -> tuple[Tool, ...]:
+    async def demo_schedule() -> list[str]:
+        return ["07:30", "18:30"]
+
+    async def demo_book_class(slot: str) -> dict[str, bool]:
+        booked.append(slot)
+        return {"ok": True}
+
+    return tool("demo_schedule", demo_schedule, read_only=True), tool("demo_book_class", demo_book_class)
+
+
+async def offered(at: Stand) -> Seen:
+    """The card with times that Mika sees, after a tap on the menu of the saved script's platform."""
+    stage: Any = at.stage
+    await stage.paste("bo", BOOKING.replace("line:", f"{stage.name}:").replace("line_send", f"{stage.name}_send"))
+    await at.shows("bo", "booking")
+    await tap_menu(stage, "mika")
+    return await until(lambda: next((m for m in stage.seen("mika") if "18:30" in m.buttons), None))
+
+
+async def waits(at: Stand, place: int) -> None:
+    """Returns once the op at that place of the latest run waits."""
+
+    async def holds() -> bool:
+        run = (await at.product.desk.find_runs())[0]
+        return (await at.product.desk.show(run.id))["ops"][place]["state"] == "waiting"
+
+    await until(holds)
+
+
+@pytest.mark.parametrize("by", ["tap", "words"])
+async def test_the_booking_script_runs_from_the_menu_to_booked(stage: Any, tmp_path: Path, by: str) -> None:
+    booked: list[str] = []
+    async with stand(stage, tmp_path, schedule(booked)) as at:
+        card = await offered(at)
+        if by == "tap":
+            await stage.tap("mika", card, "18:30")
+        else:
+            await stage.write("mika", "18:30")
+        await at.shows("mika", "Booked. See you at 18:30.")
+        assert booked == ["18:30"]
+        assert all(not seen.text.startswith("Booked") for seen in stage.seen("ana"))
+
+
+async def test_whoever_misses_the_times_is_asked_once_more_and_booked_by_words(stage: Any, tmp_path: Path) -> None:
+    booked: list[str] = []
+    clock = SetClock(START)
+    async with stand(stage, tmp_path, schedule(booked), clock) as at:
+        await offered(at)
+        await waits(at, 2)
+        clock.move(minutes=11)
+        await at.product.sweep()
+        await at.shows("mika", "Still want to book?")
+        await stage.write("mika", "18:30")
+        await at.shows("mika", "Booked. See you at 18:30.")
+        assert booked == ["18:30"]
