@@ -238,7 +238,7 @@ def told(problem: Mapping[str, Any], text: str) -> str:
     at, column, length = int(problem["line"]), int(problem["column"]), int(problem.get("length") or 1)
     said = f"{at}:{column} {problem['message']}"
     if mend := problem.get("mend"):
-        said += f" {mend}"
+        said += f"; {mend}"
     if not 1 <= at <= len(lines):
         return said
     line = lines[at - 1].replace("\t", " ")

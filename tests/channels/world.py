@@ -89,7 +89,7 @@ async def playing(
 ) -> AsyncGenerator[Stand]:
     """One process on a stage that stands; a platform that calls finds it on a port of its own."""
     people = tuple(replace(p, identities={stage.name: stage.ref(p.name.lower())}) for p in PEOPLE)
-    set_ = settings(folder, port=0, people=people, policy=Policy(approve={}), **more)
+    set_ = settings(folder, **{"port": 0, "people": people, "policy": Policy(approve={}), **more})
     set_ = replace(set_, channels=frozenset({"web", stage.name}), platforms=_platforms(stage))
     held = bound(set_)
     address = f"http://127.0.0.1:{held.getsockname()[1]}"
