@@ -106,7 +106,8 @@ class Card:
     `fields`: a form; without fields and choices a text answers. `reason`: whether a comment goes with it, `optional`,
     `required`, or the choices that need one. `params`: what an approval holds for. `taps`: what each choice does, in a
     line. `asker`: who asks and who else may answer. `more`: what can be done besides answering (not mine, hand over,
-    later). `place`: the words and the address of where it comes from."""
+    later). `place`: the words and the address of where else it can be answered. `origin`: the conversation that it
+    comes from, where that is another one of the same platform."""
 
     kind: Literal["card", "approval", "doubt"]
     token: str
@@ -122,6 +123,7 @@ class Card:
     until: datetime | None = None
     more: tuple[Choice, ...] = ()
     place: tuple[str, str] | None = None
+    origin: str | None = None
 
     @property
     def free(self) -> bool:
@@ -153,8 +155,7 @@ class Attached:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """Something said. `parts`: the messages of a channel op, each of its own: text, or a card with image and buttons
-    (`image`: an address). `note`: it is about something else, and stands back (a notice, a reminder). `asks`: what is
-    awaited in reply to it, in a few words, where the platform can open a reply by itself (one field of a form)."""
+    (`image`: an address). `note`: it is about something else, and stands back (a notice, a reminder)."""
 
     text: str = ""
     title: str = ""
@@ -163,7 +164,6 @@ class Message:
     files: tuple[Attached, ...] = ()
     parts: tuple[Message, ...] = ()
     note: bool = False
-    asks: str = ""
     place: tuple[str, str] | None = None
 
 

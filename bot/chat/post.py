@@ -54,9 +54,18 @@ class ChatPost:
 
     def thing(self, tx: Transaction, row: Mapping[str, Any]) -> Thing | None:
         if row["kind"] in CARDS:
-            return None if row["outcome"] else things.card(tx, self.site, self._world(tx, row), row)
+            card = None if row["outcome"] else things.card(tx, self.site, self._world(tx, row), row)
+            return replace(card, origin=self._origin(tx, row)) if card is not None else None
         found, lost = self._files(tx, row)
         return things.message(self.site, row, found, lost)
+
+    def _origin(self, tx: Transaction, row: Mapping[str, Any]) -> str | None:
+        """The conversation that a card comes from, for one who is written to alone on the same platform."""
+        run = runs.get(tx, row["run"])
+        job = runs.get_job(tx, run.job) if run else None
+        way = self.way(tx, row)
+        here = job["conversation"] if job else None
+        return here if way is not None and way.ref is not None and reach.surface(here) == way.channel else None
 
     def _files(self, tx: Transaction, row: Mapping[str, Any]) -> tuple[tuple[Attached, ...], tuple[str, ...]]:
         wanted = attached(row["card"]) if row["kind"] == "say" else ()

@@ -193,7 +193,7 @@ class Scripts:
         count = len(state.problems)
         what = f"`{pasted.file}`" if pasted.file else "This script"
         head = f"{what} has {count} problem{'' if count == 1 else 's'}. Nothing has started."
-        can = mended is None and any(problem["fix"] for problem in state.problems)
+        can = mended is None and all(problem["fix"] for problem in state.problems)
         return Problems(
             head=head,
             problems=tuple(told(problem, pasted.text) for problem in state.problems),
@@ -238,7 +238,7 @@ def told(problem: Mapping[str, Any], text: str) -> str:
     at, column, length = int(problem["line"]), int(problem["column"]), int(problem.get("length") or 1)
     said = f"{at}:{column} {problem['message']}"
     if mend := problem.get("mend"):
-        said += f"; {mend}"
+        said += f"{' ' if said.endswith(('.', '?', '!')) else '; '}{mend}"
     if not 1 <= at <= len(lines):
         return said
     line = lines[at - 1].replace("\t", " ")

@@ -5,6 +5,7 @@ The words are those of the room (`bot/server/conversation.py`): what a tap does,
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Literal
 
 from bot.chat import taps
@@ -12,7 +13,7 @@ from bot.domain.catalog import World
 from bot.domain.changes import CARDS
 from bot.domain.ids import tap_token
 from bot.domain.record import RunRow
-from bot.engine import words
+from bot.engine import waits, words
 from bot.runtime.commit import Site
 from bot.server import conversation, phrases, rail
 from bot.server.conversation import Item
@@ -57,12 +58,22 @@ def card(tx: Transaction, site: Site, world: World, row: Mapping[str, Any]) -> C
         taps=_taps(item),
         asker=", ".join(said for said in (item.asker, item.meta) if said) if known else "",
         since=item.since,
-        until=item.until if known else None,
+        until=_until(tx, site, world, row, item) if known else None,
         more=tuple(Choice(label=label, data=taps.data(token, more=key)) for key, label in taps.MORE.items())
         if known
         else (),
         place=("in the room", f"{site.url}/a/{token}") if known else None,
     )
+
+
+def _until(tx: Transaction, site: Site, world: World, row: Mapping[str, Any], item: Item) -> datetime | None:
+    """When the window ends: it begins when the card is there, which is about now."""
+    run = runs.get(tx, row["run"])
+    op = ops.StoredRows(tx, row["run"], run.job).op(row["path"]) if run else None
+    planned = site.index(tx, run.plan).ops.get(op.place) if run and op else None
+    if item.until is not None or op is None or planned is None or row["kind"] != "card":
+        return item.until
+    return waits.expected(planned, op, world.now, world.workspace)
 
 
 def _sure(item: Item, label: str) -> str | None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+from bot.domain.catalog import Workspace
 from bot.domain.errors import OpError
-from bot.domain.plan import Region
+from bot.domain.plan import Op, Region
 from bot.domain.record import OpRow
 from bot.engine import scope
 from bot.engine.turn import Turn
 from bot.language import durations
+from bot.language.refs import has_refs
 
 LONGEST = timedelta(days=400)
 
@@ -30,6 +32,23 @@ def window(turn: Turn, row: OpRow, start: datetime, default: str | None = None) 
         return durations.due_within(default or turn.world.workspace.ask_window, start, turn.world.workspace)
     except ValueError as fault:
         raise OpError(str(fault)) from None
+
+
+def expected(op: Op, row: OpRow, start: datetime, workspace: Workspace) -> datetime | None:
+    """When the window of an op will end if it begins now: before a card is delivered nothing is running yet. None where
+    the script names it by a reference."""
+    if row.due is not None:
+        return row.due
+    edited = row.data.get("edited", {})
+    within, by = (edited.get("within"), edited.get("by")) if edited.keys() & {"within", "by"} else (op.within, op.by)
+    if has_refs(within) or has_refs(by):
+        return None
+    try:
+        if by is not None:
+            return durations.due_by(str(by), start, workspace)
+        return durations.due_within(str(within or workspace.ask_window), start, workspace)
+    except ValueError:
+        return None
 
 
 def _limited(due: datetime, start: datetime) -> datetime:

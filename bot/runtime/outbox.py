@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import structlog
 
 from bot.domain.changes import CARDS, Delivery
+from bot.domain.errors import Bug
 from bot.domain.facts import Delivered
 from bot.people.reach import WEB, Way
 from bot.runtime.clock import Clock
@@ -58,7 +59,7 @@ class NoPost:
         return None
 
     def settled(self, tx: Transaction, row: Mapping[str, Any]) -> Thing:
-        raise NotImplementedError
+        raise Bug("nothing is shown on a platform here")
 
     def status(self, tx: Transaction, run_id: str) -> tuple[str, int, Thing] | None:
         return None

@@ -160,7 +160,7 @@ def _faced(face: _Face) -> Shown:
     if not face.choices and not face.params and not face.small and not _has_image(face):
         return Shown(messages=_numbered(face))
     if len(face.choices) > AS_BUBBLES:
-        return Shown(messages=_numbered(face))
+        return Shown(messages=_with_aside(_numbered(face), face))
     before = _texts(face.text) if len(face.text) > IN_BUBBLE else ()
     card = _card(face, "" if before else face.text)
     found = faults(card)
@@ -216,6 +216,15 @@ def _numbered(face: _Face) -> tuple[dict[str, Any], ...]:
             blocks.append("Answer with a number.")
     blocks.append("\n".join(f"{c.label}: {c.url}" for c in face.aside if c.url))
     return _texts("\n\n".join(block for block in blocks if block))
+
+
+def _with_aside(messages: tuple[dict[str, Any], ...], face: _Face) -> tuple[dict[str, Any], ...]:
+    """What can be done besides, as quick replies of the last message: a text has no buttons."""
+    quick = [action for action in buttons.actions(face.aside) if action["type"] == "postback"]
+    if not quick:
+        return messages
+    items = [{"type": "action", "action": action} for action in quick[:QUICK]]
+    return (*messages[:-1], messages[-1] | {"quickReply": {"items": items}})
 
 
 def _texts(text: str) -> tuple[dict[str, Any], ...]:

@@ -19,6 +19,7 @@ from channels.slack.texts import (
     plain,
     said,
     section,
+    thread,
     when,
     within,
 )
@@ -113,7 +114,7 @@ def _card(card: Card, now: datetime) -> Post:
     written = "or reply in this message's thread" if card.free else ""
     since = f"waiting on you since {when(card.since, now)}" if card.since else ""
     until = f"until {when(card.until, now)}" if card.until else ""
-    below += context(within(card.asker, 300), since, until, written, link(card.place))
+    below += context(within(card.asker, 300), since, until, written, link(thread(card.origin)), link(card.place))
     head, whole = paragraphs(card.text, _room(below), title=card.title)
     note = None if whole and fits and len(params) <= PARAMS else CUT
     return Post(text=within(_words(card, now), limits.TEXT), blocks=(*head, *below), note=note)

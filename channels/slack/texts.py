@@ -97,6 +97,12 @@ def paragraphs(text: str, most: int, *, title: str = "") -> tuple[list[Block], b
     return blocks, whole
 
 
+def thread(conversation: str | None) -> tuple[str, str] | None:
+    """A thread's words and address: Slack leads from it into the workspace."""
+    channel, _, ts = (conversation or "").removeprefix("slack:").partition("/")
+    return ("the thread", f"https://slack.com/archives/{channel}/p{ts.replace('.', '')}") if channel and ts else None
+
+
 def link(place: tuple[str, str] | None) -> str:
     """A place's words as a link."""
     if place is None:

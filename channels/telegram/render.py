@@ -67,9 +67,9 @@ def _words(thing: Card | Settled | Status | Problems, look: Look) -> Words:
             return _chosen(_problems(thing), thing.choices)
 
 
-def _chosen(ink: Inked, choices: Sequence[Choice], asks: str = "") -> Words:
+def _chosen(ink: Inked, choices: Sequence[Choice]) -> Words:
     """A text with choices below it, and numbered in it where their buttons are."""
-    words = Words(ink=ink, rows=keyboard.rows(choices), asks=asks, listed=keyboard.listed(choices))
+    words = Words(ink=ink, rows=keyboard.rows(choices), listed=keyboard.listed(choices))
     return replace(words, ink=words.bare.ink) if keyboard.is_numbered(choices) else words
 
 
@@ -113,7 +113,7 @@ def _message(message: Message) -> Words:
     if message.image and not leads(message.image):
         ink.block(message.image)
     _addresses(ink, message.choices)
-    return _chosen(_placed(ink, message.place), message.choices, message.asks)
+    return _chosen(_placed(ink, message.place), message.choices)
 
 
 # --- what is asked ---------------------------------------------------------------------------------------------------

@@ -12,6 +12,10 @@ from typing import Any, Protocol
 from channels.base import Capabilities
 
 
+class Lacks(NotImplementedError):
+    """A platform has no such thing: the test is none of its."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
     """A message of ours as one person sees it now. `buttons`: labels, none once it is settled; `edits`: how often it was

@@ -11,10 +11,11 @@ import pytest
 from bot.runtime.tools import tool
 from bot.wiring import Product
 from store import people, runs
-from tests.channels.stage import Stage
+from tests.channels.stage import Lacks, Stage
 from tests.channels.world import Maker, Stand, playing, stand
 from tests.doubles.line import LineStage
 from tests.doubles.plain import Plain
+from tests.doubles.room import RoomStage
 from tests.doubles.slack import SlackStage
 from tests.doubles.telegram import TelegramStage
 from tests.runtime.world import START, settings, until
@@ -27,6 +28,7 @@ STAGES: dict[str, Maker] = {
     "slack-http": lambda: SlackStage(http=True),
     "telegram": TelegramStage,
     "line": LineStage,
+    "web": RoomStage,
 }
 
 
@@ -44,12 +46,19 @@ async def asked(at: Stand, form: str = "text") -> None:
     await at.stage.paste("bo", ASK, form=form)
 
 
+def typing(stage: Stage) -> None:
+    """What is done by typing in a chat is done by pages in the room (`tests/web`)."""
+    if stage.name == "web":
+        raise Lacks("the room has pages for it")
+
+
 # --- a script comes in ----------------------------------------------------------------------------------------------
 async def test_a_pasted_script_asks_settles_and_says(stage: Stage, tmp_path: Path) -> None:
     async with stand(stage, tmp_path) as at:
         await asked(at)
         card = await at.card("ana", "Extend the pilot?")
         assert card.buttons[:2] == ("approve", "decline")
+        assert "until" in card.text or stage.name in ("plain", "web")  # the window as it will be, 14 days
         await stage.tap("ana", card, "approve")
         told = await at.run()
         first = told["ops"][0]
@@ -76,7 +85,8 @@ async def test_a_wrong_script_is_refused_with_its_place_and_nothing_starts(stage
     async with stand(stage, tmp_path) as at:
         await stage.paste("bo", "- files = list a b\n- n = count fils\n")
         reply = await at.shows("bo", "Nothing has started")
-        assert "2:" in reply.text and "`files`" in reply.text and "^" in reply.text
+        assert re.search(r"2:|line 2", reply.text) and "files" in reply.text
+        assert "^" in reply.text or stage.name == "web"
         assert await at.product.desk.find_runs() == []
         if "Mend and run" in reply.buttons:
             await stage.tap("bo", reply, "Mend and run")
@@ -84,6 +94,7 @@ async def test_a_wrong_script_is_refused_with_its_place_and_nothing_starts(stage
 
 
 async def test_what_would_overtake_an_ask_is_held_until_its_author_has_chosen(stage: Stage, tmp_path: Path) -> None:
+    typing(stage)
     calls: list[str] = []
 
     async def deploy() -> str:
@@ -149,6 +160,7 @@ async def test_a_choice_may_be_typed(stage: Stage, tmp_path: Path) -> None:
 
 
 async def test_a_choice_may_be_typed_by_its_number_with_a_reason(stage: Stage, tmp_path: Path) -> None:
+    typing(stage)
     script = "- scope = ask @ana approve decline\n  > Extend the pilot?\n  ```json\n  {reason: ['decline']}\n  ```\n"
     async with stand(stage, tmp_path) as at:
         await stage.paste("bo", script)
@@ -238,6 +250,7 @@ async def test_whoever_proves_who_they_are_is_reached_there(stage: Stage, tmp_pa
 
 
 async def test_what_can_be_typed_is_answered(stage: Stage, tmp_path: Path) -> None:
+    typing(stage)
     async with stand(stage, tmp_path) as at:
         await asked(at)
         await at.card("ana", "Extend the pilot?")
@@ -294,6 +307,7 @@ async def test_a_card_answered_while_the_platform_was_not_served_converges(stage
 
 
 async def test_a_burst_of_cards_reaches_its_person_once_each(stage: Stage, tmp_path: Path) -> None:
+    typing(stage)
     async with stand(stage, tmp_path) as at:
         await stage.write("ana", "prefer " + stage.name)
         await at.was_told("ana", "Your cards go to")

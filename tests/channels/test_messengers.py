@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bot.chat.chat import Chat
 from bot.runtime.clock import SetClock
 from bot.runtime.tools import Tool, tool
+from bot.wiring import Product
 from channels.telegram.channel import Telegram
 from store import people
 from tests.channels.stage import Seen
 from tests.channels.world import Stand, stand
 from tests.doubles.line import LineStage
-from tests.doubles.telegram import TEAM, TelegramStage
-from tests.runtime.world import START, until
+from tests.doubles.telegram import TEAM, TOKEN, TelegramStage
+from tests.runtime.world import PEOPLE, START, settings, until
 
 pytestmark = pytest.mark.anyio
 BOOKING = (Path(__file__).parents[2] / "bot/examples/booking.md").read_text("utf-8")
@@ -71,6 +74,28 @@ async def test_a_script_that_the_client_split_is_asked_for_as_a_file_and_no_part
         await api.happens(**api.said("bo", "- show note", **at_once))
         await at.shows("bo", "Send it as a file")
         assert await at.product.desk.find_runs() == []
+
+
+async def test_a_bot_that_is_polled_takes_a_script_and_settles_a_card(tmp_path: Path) -> None:
+    """The contract suite gives the product an address, which Telegram calls; this one has none."""
+    stage = TelegramStage()
+    who = tuple(replace(p, identities={"telegram": stage.ref(p.name.lower())}) for p in PEOPLE)
+    async with stage:
+        product = Product(settings(tmp_path, people=who, channels=frozenset({"web", "telegram"})))
+        telegram = Telegram(token=TOKEN, base_url=stage.env["TELEGRAM_BASE_URL"], now=product.clock.now)
+        chat = Chat(product, {"telegram": telegram})
+        await product.start()
+        await chat.start()
+        await stage.ready()
+        at = Stand(stage=stage, product=product, chat=chat)
+        await stage.paste("bo", "- scope = ask @ana approve decline\n  > Extend?\n", form="code")
+        await stage.tap("ana", await at.card("ana", "Extend?"), "approve")
+        await stage.again()
+        assert (await at.run())["ops"][0]["value"] == "approve"
+        assert not (await at.shows("ana", "Ana answered `approve`")).buttons
+        assert stage.api.polls > 1 and stage.api.hook is None
+        await chat.stop()
+        await product.stop()
 
 
 async def tap_menu(stage: Any, who: str) -> str:

@@ -23,6 +23,7 @@ from bot.wiring import Product
 from channels.base import Channel
 from tests.channels.stage import Seen, Stage
 from tests.doubles.plain import Plain
+from tests.doubles.room import RoomStage
 from tests.runtime.world import PEOPLE, settings, until
 
 
@@ -88,7 +89,8 @@ async def playing(
     stage: Stage, folder: Path, tools: tuple[Tool, ...] = (), clock: Clock | None = None, **more: Any
 ) -> AsyncGenerator[Stand]:
     """One process on a stage that stands; a platform that calls finds it on a port of its own."""
-    people = tuple(replace(p, identities={stage.name: stage.ref(p.name.lower())}) for p in PEOPLE)
+    web = isinstance(stage, RoomStage)
+    people = tuple(replace(p, identities={} if web else {stage.name: stage.ref(p.name.lower())}) for p in PEOPLE)
     set_ = settings(folder, **{"port": 0, "people": people, "policy": Policy(approve={}), **more})
     set_ = replace(set_, channels=frozenset({"web", stage.name}), platforms=_platforms(stage))
     held = bound(set_)
@@ -97,7 +99,9 @@ async def playing(
     set_ = replace(set_, public_url=address)
     product = Product(set_, clock=clock or SystemClock(), tools=Tools(tools))
     own = isinstance(stage, Plain)
-    channels: dict[str, Channel] = {stage.name: stage} if own else channels_of(set_, product.clock.now)
+    channels: dict[str, Channel] = {"plain": stage} if own else channels_of(set_, product.clock.now)
+    if isinstance(stage, RoomStage):
+        stage.product = product
     chat = Chat(product, channels)
     await product.start()
     server = _Quiet(uvicorn.Config(app(product, chat.routes()), log_config=None, lifespan="off"))

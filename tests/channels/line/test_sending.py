@@ -99,9 +99,9 @@ async def test_choices_are_buttons_then_quick_replies_then_a_row_of_bubbles(
 
 
 async def test_more_choices_than_that_are_answered_with_a_number(channel: Line, stage: LineStage) -> None:
-    await sent(channel, card(*(f"room {n}" for n in range(26))))
+    await sent(channel, card(*(f"room {n}" for n in range(26)), more=MORE))
     seen = stage.seen("ana")[-1]
-    assert (seen.buttons, payload(stage)["type"]) == ((), "text")
+    assert (seen.buttons, payload(stage)["type"]) == (("not mine", "hand over", "later"), "text")
     assert "\n1. room 0\n" in seen.text and seen.text.endswith("26. room 25\n\nAnswer with a number.")
 
 

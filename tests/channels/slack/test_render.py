@@ -230,3 +230,9 @@ def test_whatever_is_in_it_fits(texts: list[str], text: str, tap: bool) -> None:
 def test_even_nothing_is_said(thing: Any) -> None:
     for post in render.posts(thing, START):
         assert post.text and limits.faults(post.blocks, text=post.text) == []
+
+
+def test_a_card_leads_to_the_thread_it_comes_from() -> None:
+    made = json.dumps(blocks(replace(card("yes", "no"), origin="slack:C1/1712.003")))
+    assert "<https://slack.com/archives/C1/p1712003|the thread>" in made
+    assert "the thread" not in json.dumps(blocks(card("yes", "no")))

@@ -139,14 +139,8 @@ async def test_one_field_that_is_asked_for_opens_a_reply_and_nothing_else(
     seen = stage.seen("ana")[-1]
     assert (seen.text, seen.buttons) == ("Which day? (1 of 2)", ())
     assert stage.api.messages[101, int(seen.ref)].force is not None
-
-
-async def test_what_awaits_a_reply_opens_one_in_a_private_chat(channel: Telegram, stage: TelegramStage) -> None:
-    await sent(channel, Message(text="Which day?", asks="a date, such as 2026-03-04" + "x" * 60))
-    force = stage.api.messages[101, int(stage.seen("ana")[-1].ref)].force
-    assert force is not None and len(force["input_field_placeholder"]) == 64
-    await sent(channel, Message(text="Which day?", asks="a date"), "d2", f"telegram:{TEAM}/9")
-    assert stage.api.messages[TEAM, int(stage.seen("ana")[-1].ref)].force is None
+    await sent(channel, card(title="", text="Which day?"), "d2", f"telegram:{TEAM}/9")
+    assert stage.api.messages[TEAM, int(stage.seen("ana")[-1].ref)].force is None, "it would open for everybody"
 
 
 async def test_a_form_is_filled_field_by_field(channel: Telegram, stage: TelegramStage, door: MemoryDoor) -> None:
@@ -157,7 +151,7 @@ async def test_a_form_is_filled_field_by_field(channel: Telegram, stage: Telegra
     def answer(given: object) -> None:
         text = getattr(given, "text", "")
         if getattr(given, "kind", "") == "tap" or text in asked:
-            thing = Message(text=asked.get(text, "Day?"), asks="…")
+            thing = card(title="", text=asked.get(text, "Day?"))
             doing.append(asyncio.ensure_future(channel.send(ANA, thing, ident=text)))
         else:
             doing.append(asyncio.ensure_future(channel.edit(ANA, str(said.ref), settled())))
