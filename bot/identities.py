@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bot.chat.platforms import channels_of
 from bot.domain.errors import WaitonError
 from bot.exits import FINE
 from bot.runtime.desk import LOGIN_MINUTES
 from bot.terminal import acting, product
+from channels.base import Inviting
 from store import people
 
 
@@ -21,6 +23,15 @@ async def link(email: str, channel: str, ref: str | None) -> int:
         if channel not in one.settings.platforms:
             raise WaitonError(f"{channel} is not on: its token is not set")
         secret = await one.desk.proof(me)
+        made = channels_of(one.settings, one.clock.now)[channel]
+        try:
+            address = await made.invite(secret) if isinstance(made, Inviting) else None
+        finally:
+            await made.stop()
+        if isinstance(address, str):
+            print(f"{me} opens this within {LOGIN_MINUTES} minutes, once:")
+            print(address)
+            return FINE
         print(f"{me} sends this to the bot on {channel}, where nobody else reads it, within {LOGIN_MINUTES} minutes:")
         print(f"link {secret}")
         return FINE

@@ -325,6 +325,28 @@ class Grouped(Protocol):
         ...
 
 
+@runtime_checkable
+class Inviting(Protocol):
+    """A platform with an address that opens the bot and brings a secret along."""
+
+    async def invite(self, secret: str) -> str | Refused | Later:
+        """The address at which somebody proves who they are (`linked`)."""
+        ...
+
+
+@runtime_checkable
+class Linking(Protocol):
+    """A platform with an account link of its own: a page of ours stands between two of its."""
+
+    async def link(self, ref: str, page: str) -> str | Refused | Later:
+        """The address of our page, with the platform's token, for somebody to open and sign in."""
+        ...
+
+    def linked(self, link_token: str, nonce: str) -> str:
+        """Where that page sends them on to; the platform brings the nonce back (`linked`)."""
+        ...
+
+
 class Channel(Protocol):
     """One platform. None of these raises for what the platform says or because it is away."""
 

@@ -22,7 +22,7 @@ from bot.engine import asks
 from bot.runtime.commit import Outcome, take
 from bot.runtime.desk import Desk, Said, said_of
 from bot.runtime.inbox import Work
-from channels.base import Channel, Inbound
+from channels.base import Channel, Inbound, Linking
 from channels.web.render import shown
 from store import inbox, outbox, people, runs
 from store.dialect import Transaction
@@ -200,6 +200,16 @@ class Acts:
     async def _proved(self, channel: Channel, given: Inbound) -> None:
         await channel.tell(given, await self._link(channel.name, given))
 
+    async def _to_link(self, channel: Channel, given: Inbound) -> None:
+        """How whoever asks becomes somebody here."""
+        site = self.desk.site.url
+        said = f"Log in at {site}/me for words to send here, or ask an operator for them (`waiton people link`)."
+        if isinstance(channel, Linking):
+            found = await channel.link(given.sender.ref, f"{site}/link/{channel.name}")
+            if isinstance(found, str):
+                said = f"Open this where you are logged in, within 10 minutes: {found}"
+        await channel.tell(given, said)
+
     async def _edited(self, channel: Channel, given: Inbound, who: senders.Who) -> None:
         """A message was changed: one that was refused as a script is checked again, and its reply changes with it; of
         one that runs it is said that the edited text does not."""
@@ -221,7 +231,10 @@ class Acts:
     # --- words ------------------------------------------------------------------------------------------------
     async def _message(self, channel: Channel, number: int, given: Inbound, who: senders.Who) -> bool | Work:
         meant = given.direct or given.mentioned or given.kind == "command"
-        if await self.questions.reply(channel, given, who):
+        words = self.commands.named(given) is None and not await self.scripts.looks_like_one(
+            given.text, who.email or ""
+        )
+        if await self.questions.reply(channel, given, who, words=words):
             await self._routed(number)
             return True
         row = await self.desk.committer.read(self._replied, given, who)
@@ -233,6 +246,8 @@ class Acts:
             return True
         if given.direct and (proof := _LINK.match(given.text.strip())) is not None:
             return partial(self._proved, channel, replace(given, data=proof[1]))
+        if given.direct and given.text.strip().casefold().lstrip("/") == "link":
+            return partial(self._to_link, channel, given)
         if who.person is None or not meant:
             return False
         file = scripts.script_file(given)

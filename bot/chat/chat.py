@@ -10,6 +10,7 @@ from starlette.routing import Route
 from bot.chat.acquaintance import Acquaintance
 from bot.chat.acts import Acts
 from bot.chat.door import ChatDoor
+from bot.chat.linking import LinkPages
 from bot.chat.platforms import channels_of
 from bot.chat.post import ChatPost
 from bot.wiring import Product
@@ -26,6 +27,7 @@ class Chat:
         self.acts = Acts(product.desk, channels, self.door)
         product.attach(ChatPost(channels, product.site, product.settings, product.clock))
         self.acquaintance = Acquaintance(product.desk, channels, product.people_changed)
+        self.links = LinkPages(channels)
         for name in channels:
             product.inbox.doormen[name] = self.acts.doorman
 
@@ -45,7 +47,8 @@ class Chat:
 
     def routes(self) -> list[Route]:
         """What the platforms call."""
-        return [route for channel in self.channels.values() for route in channel.routes()]
+        own = [route for channel in self.channels.values() for route in channel.routes()]
+        return [*own, *self.links.routes()]
 
 
 def attached(product: Product) -> Chat:

@@ -28,6 +28,10 @@ class Asked:
     values: Mapping[str, str]
 
 
+LAST = "last"
+"""In place of a message's name: the field that was asked last in a conversation."""
+
+
 def _key(conversation: str, ref: str) -> str:
     return f"form {conversation} {ref}"
 
@@ -60,23 +64,30 @@ class Questions:
         answer = await channel.send(where, card, ident=f"f/{given.ident}/{asked.at}")
         if isinstance(answer, Sent) and answer.ref is not None:
             kept = json.dumps({"data": asked.data, "at": asked.at, "values": dict(asked.values)})
-            name = _key(where, answer.ref)
-            await self.desk.committer.write(lambda tx: people.put_setting(tx, name, kept))
+            ref = answer.ref
+
+            def keep(tx: Transaction) -> None:
+                people.put_setting(tx, _key(where, ref), kept)
+                people.put_setting(tx, _key(where, LAST), ref)
+
+            await self.desk.committer.write(keep)
         elif not isinstance(answer, Sent):
             await channel.tell(given, f"The next question could not be put: {answer.why}.", alert=True)
 
-    async def reply(self, channel: Channel, given: Inbound, who: senders.Who) -> bool:
-        """Whether this answers a field."""
-        if given.reply_to is None:
-            return False
-        name = _key(given.conversation, given.reply_to)
-        kept = await self.desk.committer.read(people.setting_of, name)
-        if not kept:
+    async def reply(self, channel: Channel, given: Inbound, who: senders.Who, *, words: bool) -> bool:
+        """Whether this answers a field: as a reply to it, or as the next words where nobody else is (`words`: they are
+        nothing else)."""
+        where = given.conversation
+        last = await self.desk.committer.read(people.setting_of, _key(where, LAST))
+        ref = given.reply_to or (last if words and given.direct and given.kind == "message" else None)
+        kept = await self.desk.committer.read(people.setting_of, _key(where, ref)) if ref else None
+        if not kept or ref is None:
             return False
         asked = Asked(**json.loads(kept))
 
         def forget(tx: Transaction) -> None:
-            people.drop_setting(tx, name)
+            people.drop_setting(tx, _key(where, ref))
+            people.drop_setting(tx, _key(where, LAST))
 
         await self.desk.committer.write(forget)
         form = await self._form(_about(given, asked.data))

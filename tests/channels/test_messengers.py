@@ -9,19 +9,15 @@ from typing import Any
 import pytest
 
 from bot.chat.chat import Chat
-from bot.runtime.clock import SetClock
-from bot.runtime.tools import Tool, tool
 from bot.wiring import Product
 from channels.telegram.channel import Telegram
 from store import people
-from tests.channels.stage import Seen
 from tests.channels.world import Stand, stand
 from tests.doubles.line import LineStage
 from tests.doubles.telegram import TEAM, TOKEN, TelegramStage
-from tests.runtime.world import PEOPLE, START, settings, until
+from tests.runtime.world import PEOPLE, settings
 
 pytestmark = pytest.mark.anyio
-BOOKING = (Path(__file__).parents[2] / "bot/examples/booking.md").read_text("utf-8")
 FORM = """- when = ask @ana
   > When do you start?
   ```json
@@ -48,6 +44,22 @@ async def test_a_form_is_asked_for_field_by_field_and_again_where_one_is_wrong(s
         again = await at.shows("ana", "must be at least 1")
         assert (await at.run(state="waiting"))["ops"][0]["state"] == "waiting"
         await stage.reply("ana", again, "2")
+        assert (await at.run())["ops"][0]["value"] == {"day": "2026-03-04", "people": 2}
+
+
+async def test_the_next_words_answer_the_field_that_was_asked_last_but_no_command_does(
+    stage: Any, tmp_path: Path
+) -> None:
+    async with stand(stage, tmp_path) as at:
+        await stage.paste("bo", FORM)
+        card = await at.alone("ana", "When do you start?")
+        await stage.tap("ana", card, "Answer")
+        await at.shows("ana", "(1 of 2)")
+        await stage.write("ana", "help")
+        await at.was_told("ana", "Paste a script")
+        await stage.write("ana", "2026-03-04")
+        await at.shows("ana", "(2 of 2)")
+        await stage.write("ana", "2")
         assert (await at.run())["ops"][0]["value"] == {"day": "2026-03-04", "people": 2}
 
 
@@ -96,78 +108,3 @@ async def test_a_bot_that_is_polled_takes_a_script_and_settles_a_card(tmp_path: 
         assert stage.api.polls > 1 and stage.api.hook is None
         await chat.stop()
         await product.stop()
-
-
-async def tap_menu(stage: Any, who: str) -> str:
-    """Taps *book* in the menu of LINE; on Telegram, a button of a message that somebody sent."""
-    if isinstance(stage, LineStage):
-        return await stage.menu(who, "book")
-    chat = int(stage.ref(who))
-    stage.api.started.add(chat)
-    await stage.api.sendMessage(
-        {
-            "chat_id": chat,
-            "text": "Welcome",
-            "reply_markup": {"inline_keyboard": [[{"text": "Book", "callback_data": "menu:book"}]]},
-        }
-    )
-    await stage.tap(who, stage.seen(who)[-1], "Book")
-    return f"telegram:{chat}"
-
-
-def schedule(booked: list[str]) -> tuple[Tool, ...]:
-    async def demo_schedule() -> list[str]:
-        return ["07:30", "18:30"]
-
-    async def demo_book_class(slot: str) -> dict[str, bool]:
-        booked.append(slot)
-        return {"ok": True}
-
-    return tool("demo_schedule", demo_schedule, read_only=True), tool("demo_book_class", demo_book_class)
-
-
-async def offered(at: Stand) -> Seen:
-    """The card with times that Mika sees, after a tap on the menu of the saved script's platform."""
-    stage: Any = at.stage
-    await stage.paste("bo", BOOKING.replace("line:", f"{stage.name}:").replace("line_send", f"{stage.name}_send"))
-    await at.shows("bo", "booking")
-    await tap_menu(stage, "mika")
-    return await until(lambda: next((m for m in stage.seen("mika") if "18:30" in m.buttons), None))
-
-
-async def waits(at: Stand, place: int) -> None:
-    """Returns once the op at that place of the latest run waits."""
-
-    async def holds() -> bool:
-        run = (await at.product.desk.find_runs())[0]
-        return (await at.product.desk.show(run.id))["ops"][place]["state"] == "waiting"
-
-    await until(holds)
-
-
-@pytest.mark.parametrize("by", ["tap", "words"])
-async def test_the_booking_script_runs_from_the_menu_to_booked(stage: Any, tmp_path: Path, by: str) -> None:
-    booked: list[str] = []
-    async with stand(stage, tmp_path, schedule(booked)) as at:
-        card = await offered(at)
-        if by == "tap":
-            await stage.tap("mika", card, "18:30")
-        else:
-            await stage.write("mika", "18:30")
-        await at.shows("mika", "Booked. See you at 18:30.")
-        assert booked == ["18:30"]
-        assert all(not seen.text.startswith("Booked") for seen in stage.seen("ana"))
-
-
-async def test_whoever_misses_the_times_is_asked_once_more_and_booked_by_words(stage: Any, tmp_path: Path) -> None:
-    booked: list[str] = []
-    clock = SetClock(START)
-    async with stand(stage, tmp_path, schedule(booked), clock) as at:
-        await offered(at)
-        await waits(at, 2)
-        clock.move(minutes=11)
-        await at.product.sweep()
-        await at.shows("mika", "Still want to book?")
-        await stage.write("mika", "18:30")
-        await at.shows("mika", "Booked. See you at 18:30.")
-        assert booked == ["18:30"]

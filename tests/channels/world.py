@@ -86,10 +86,17 @@ async def stand(
 
 @asynccontextmanager
 async def playing(
-    stage: Stage, folder: Path, tools: tuple[Tool, ...] = (), clock: Clock | None = None, **more: Any
+    stage: Stage,
+    folder: Path,
+    tools: tuple[Tool, ...] = (),
+    clock: Clock | None = None,
+    *,
+    identified: bool = True,
+    **more: Any,
 ) -> AsyncGenerator[Stand]:
-    """One process on a stage that stands; a platform that calls finds it on a port of its own."""
-    web = isinstance(stage, RoomStage)
+    """One process on a stage that stands; a platform that calls finds it on a port of its own. `identified`: the
+    settings say who people are there."""
+    web = isinstance(stage, RoomStage) or not identified
     people = tuple(replace(p, identities={} if web else {stage.name: stage.ref(p.name.lower())}) for p in PEOPLE)
     set_ = settings(folder, **{"port": 0, "people": people, "policy": Policy(approve={}), **more})
     set_ = replace(set_, channels=frozenset({"web", stage.name}), platforms=_platforms(stage))
