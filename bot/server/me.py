@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -14,6 +15,7 @@ from bot.server.auth import Reader
 from bot.server.respond import page, said, shown_once, told
 from bot.server.room import _around, desk_of
 from bot.wiring import Product
+from channels.base import Inviting
 from store import people
 from store.dialect import Transaction
 
@@ -24,6 +26,8 @@ ALONE = {
     "line": "a chat with the account alone",
 }
 """Where nobody else reads what is written to the bot."""
+INVITED_S = 3.0
+"""How long the platform may take to say where the bot is; without it there are the words."""
 ANYWHERE = "none"
 """The choice of those who want their cards wherever they are."""
 
@@ -41,12 +45,13 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """What to send to the bot, shown once."""
+    """What to send to the bot, shown once. `address`: it does that by itself where the platform has such."""
 
     name: str
     where: str
     words: str
     until: datetime
+    address: str | None
 
 
 async def show(request: Request, reader: Reader) -> Response:
@@ -127,13 +132,27 @@ async def _link(request: Request, reader: Reader, channel: str) -> Response:
         return _told(request, f"The settings say who you are on {one.name}. Nothing changed.", 409)
     desk = desk_of(request)
     until = desk.clock.now() + timedelta(minutes=LOGIN_MINUTES)
+    secret = await desk.proof(reader.email)
     proof = Proof(
         name=one.name,
         where=ALONE.get(channel, "a chat with the bot alone"),
-        words=f"link {await desk.proof(reader.email)}",
+        words=f"link {secret}",
         until=until,
+        address=await _invitation(request, channel, secret),
     )
     return await _page(request, reader, proof)
+
+
+async def _invitation(request: Request, channel: str, secret: str) -> str | None:
+    """The address that opens the bot and brings the proof along, where this process speaks to such a platform."""
+    there = _product(request).post.channels.get(channel)
+    if not isinstance(there, Inviting):
+        return None
+    try:
+        found = await asyncio.wait_for(there.invite(secret), INVITED_S)
+    except TimeoutError:
+        return None
+    return found if isinstance(found, str) else None
 
 
 async def _unlink(request: Request, reader: Reader, channel: str) -> Response:
