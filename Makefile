@@ -32,7 +32,7 @@ test: setup browser
 
 # The guide's pictures, made anew by the browser tests.
 pictures: setup browser
-	WAITON_BROWSER=required $(RUN) pytest -q --pictures --timeout=300 tests/web/test_pictures.py
+	WAITON_BROWSER=required $(RUN) pytest -q --pictures --timeout=300 tests/web/test_pictures.py tests/web/test_chat_pictures.py
 
 # Two hundred kills at random moments under load.
 faults: setup

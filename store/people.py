@@ -60,6 +60,11 @@ _LINK = Statement(
         .on_conflict_do_update(index_elements=["ws", "channel", "ref"], set_={"email": b("email")})
     )
 )
+_UNLINK = Statement(
+    sa.delete(identity).where(
+        identity.c.ws == b("ws"), identity.c.email == b("email_"), identity.c.channel == b("channel_")
+    )
+)
 _LOGIN = Statement(sa.insert(login).values({c.name: b(c.name) for c in login.c}))
 _USE = Statement(
     sa.update(login)
@@ -176,6 +181,11 @@ def remove(tx: Transaction, email: str) -> bool:
 
 def link(tx: Transaction, email: str, channel: str, ref: str) -> None:
     _LINK.run(tx, {"ws": tx.ws, "channel": channel, "ref": ref, "email": email})
+
+
+def unlink(tx: Transaction, email: str, channel: str) -> bool:
+    """They are nobody on a channel any more. False where they were nobody there."""
+    return _UNLINK.run(tx, {"ws": tx.ws, "email_": email, "channel_": channel}).rowcount > 0
 
 
 def put_role(tx: Transaction, name: str, email: str) -> None:

@@ -50,7 +50,7 @@ def card(tx: Transaction, site: Site, world: World, row: Mapping[str, Any]) -> C
         kind=row["kind"],
         token=token,
         title=shown.title,
-        text=shown.text,
+        text="" if shown.params else shown.text,  # an approval's text is its parameters
         choices=choices,
         fields=fields,
         reason=shown.reason,

@@ -15,6 +15,7 @@ from store import people
 from tests.channels.world import playing, stand
 from tests.doubles.line import PEOPLE, LineStage
 from tests.doubles.slack import SlackStage
+from tests.doubles.telegram import TelegramStage
 from tests.runtime.world import until
 
 pytestmark = pytest.mark.anyio
@@ -69,3 +70,21 @@ async def test_an_account_of_line_is_linked_by_whoever_is_logged_in(tmp_path: Pa
         await asyncio.sleep(0)
         found = at.product.db.read(people.identity_of, "line", PEOPLE["mika"])
         assert found is not None and found["email"] == "mika@acme.de"
+
+
+async def test_the_page_of_whoever_is_logged_in_opens_the_bot_on_telegram_with_proof(tmp_path: Path) -> None:
+    stage = TelegramStage()
+    async with stand(stage, tmp_path) as at:
+        await at.product.committer.write(lambda tx: people.put(tx, "mika@acme.de", "Mika"))
+        at.product.people_changed()
+        origin = stage.address
+        async with httpx2.AsyncClient(base_url=origin, follow_redirects=True, headers={"origin": origin}) as browser:
+            await browser.get(await at.product.desk.login_link("mika@acme.de", base=origin))
+            csrf = re.search(r'name="csrf" value="([^"]+)"', (await browser.get("/me")).text)
+            assert csrf is not None
+            page = await browser.post("/me", data={"csrf": csrf[1], "do": "link", "channel": "telegram"})
+            address = re.search(r'href="https://t\.me/waiton_bot\?start=([\w-]+)"', page.text)
+            assert address is not None and f"link {address[1]}<" in page.text
+            await stage.write("mika", f"/start {address[1]}")
+            assert "You are Mika here now" in await at.was_told("mika", "Mika")
+            assert stage.ref("mika") in (await browser.get("/me")).text

@@ -98,7 +98,7 @@ async def playing(
     settings say who people are there."""
     web = isinstance(stage, RoomStage) or not identified
     people = tuple(replace(p, identities={} if web else {stage.name: stage.ref(p.name.lower())}) for p in PEOPLE)
-    set_ = settings(folder, port=0, people=people, policy=Policy(approve={}), **more)
+    set_ = settings(folder, **{"port": 0, "people": people, "policy": Policy(approve={}), **more})
     set_ = replace(set_, channels=frozenset({"web", stage.name}), platforms=_platforms(stage))
     held = bound(set_)
     address = f"http://127.0.0.1:{held.getsockname()[1]}"

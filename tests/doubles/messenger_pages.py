@@ -58,13 +58,17 @@ def _marked(text: str, entities: Sequence[dict[str, Any]]) -> str:
     """The text with its formatted places; these do not overlap in what we send."""
     tags = {"bold": "b", "italic": "i", "pre": "pre", "code": "code", "text_link": "u", "blockquote": "q"}
     raw, out, last = text.encode("utf-16-le"), "", 0
+    blocks = ("</pre>\n", "</q>\n")  # a block ends its line by itself
     for one in sorted(entities, key=lambda entity: entity["offset"]):
         begin, end = one["offset"], one["offset"] + one["length"]
         tag = tags.get(one["type"], "span")
         out += escape(raw[2 * last : 2 * begin].decode("utf-16-le"))
         out += f"<{tag}>{escape(raw[2 * begin : 2 * end].decode('utf-16-le'))}</{tag}>"
         last = end
-    return out + escape(raw[2 * last :].decode("utf-16-le"))
+    out += escape(raw[2 * last :].decode("utf-16-le"))
+    for end in blocks:
+        out = out.replace(end, end.rstrip("\n"))
+    return out
 
 
 # --- LINE ------------------------------------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 Block = Mapping[str, Any]
@@ -52,16 +53,24 @@ _TOKEN = re.compile(
 _MARKS = ((r"\*([^*\n]+)\*", "b"), (r"(?<!\w)_([^_\n]+)_(?!\w)", "i"), (r"`([^`\n]+)`", "code"))
 
 
-def page(messages: Sequence[Block], *, names: Mapping[str, str] | None = None, title: str = "Slack") -> str:
-    """Messages as a page, each with its blocks (or its text). `names`: a user's id and name. A message with `user` and
-    no `bot_id` is somebody's own; one with `only` is seen by that person alone."""
-    body = "\n".join(_message(one, names or {}) for one in messages)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """Whoever looks. `names`: a user's id and name; instants are shown in their `zone`, as Slack does."""
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    zone: tzinfo = UTC
+
+
+def page(messages: Sequence[Block], *, reader: Reader = Reader(), title: str = "Slack") -> str:
+    """Messages as a page, each with its blocks (or its text). A message with `user` and no `bot_id` is somebody's own;
+    one with `only` is seen by that person alone."""
+    body = "\n".join(_message(one, reader) for one in messages)
     return f'<!doctype html><meta charset="utf-8"><title>{html.escape(title)}</title><style>{STYLE}</style>{body}'
 
 
-def modal(view: Block, *, names: Mapping[str, str] | None = None) -> str:
+def modal(view: Block, *, reader: Reader = Reader()) -> str:
     """A form as a page."""
-    blocks = "".join(_block(block, names or {}) for block in view["blocks"])
+    blocks = "".join(_block(block, reader) for block in view["blocks"])
     foot = f'<span class="button">{_plain(view["close"])}</span>'
     if "submit" in view:
         foot += f'<span class="button primary">{_plain(view["submit"])}</span>'
@@ -69,30 +78,30 @@ def modal(view: Block, *, names: Mapping[str, str] | None = None) -> str:
     return f'<!doctype html><meta charset="utf-8"><style>{STYLE}</style><div class="modal">{body}</div>'
 
 
-def _message(one: Block, names: Mapping[str, str]) -> str:
-    who = "Waiton" if one.get("bot_id") or "user" not in one else names.get(one["user"], one["user"])
+def _message(one: Block, reader: Reader) -> str:
+    who = "Waiton" if one.get("bot_id") or "user" not in one else reader.names.get(one["user"], one["user"])
     app = '<span class="app">APP</span>' if one.get("bot_id") or "user" not in one else ""
-    at = datetime.fromtimestamp(float(one["ts"]), UTC).strftime("%H:%M") if one.get("ts") else ""
+    at = datetime.fromtimestamp(float(one["ts"]), reader.zone).strftime("%H:%M") if one.get("ts") else ""
     only = '<div class="only">Only visible to you</div>' if one.get("only") else ""
     blocks = one.get("blocks") or []
-    shown = "".join(_block(block, names) for block in blocks)
-    shown = shown or f'<div class="section">{_markup(one.get("text", ""), names)}</div>'
+    shown = "".join(_block(block, reader) for block in blocks)
+    shown = shown or f'<div class="section">{_markup(one.get("text", ""), reader)}</div>'
     files = "".join(f'<div class="image">{html.escape(f["name"])}</div>' for f in one.get("files") or ())
     head = f'{only}<span class="who">{html.escape(who)}</span>{app} <span class="at">{at}</span>'
     return f'<div class="message"><div class="face">{html.escape(who[:1])}</div><div>{head}{shown}{files}</div></div>'
 
 
-def _block(block: Block, names: Mapping[str, str]) -> str:
+def _block(block: Block, reader: Reader) -> str:
     match block["type"]:
         case "section":
-            return f'<div class="section">{_markup(block["text"]["text"], names)}</div>'
+            return f'<div class="section">{_markup(block["text"]["text"], reader)}</div>'
         case "header":
             return f'<div class="header">{_plain(block["text"])}</div>'
         case "context":
-            shown = " ".join(_markup(element["text"], names) for element in block["elements"])
+            shown = " ".join(_markup(element["text"], reader) for element in block["elements"])
             return f'<div class="context">{shown}</div>'
         case "rich_text":
-            return "".join(_rich(part, names) for part in block["elements"])
+            return "".join(_rich(part, reader) for part in block["elements"])
         case "actions":
             return f'<div class="actions">{"".join(map(_element, block["elements"]))}</div>'
         case "image":
@@ -103,22 +112,22 @@ def _block(block: Block, names: Mapping[str, str]) -> str:
             return "<hr>"
 
 
-def _rich(part: Block, names: Mapping[str, str]) -> str:
+def _rich(part: Block, reader: Reader) -> str:
     if part["type"] == "rich_text_list":
         pad = "&nbsp;" * 4 * part.get("indent", 0)
-        items = (_runs(item["elements"], names) for item in part["elements"])
+        items = (_runs(item["elements"], reader) for item in part["elements"])
         return "".join(f'<div class="section">{pad}• {item}</div>' for item in items)
-    words = _runs(part["elements"], names)
+    words = _runs(part["elements"], reader)
     tag = {"rich_text_preformatted": "pre", "rich_text_quote": "blockquote"}.get(part["type"])
     return f"<{tag}>{words}</{tag}>" if tag else f'<div class="section">{words}</div>'
 
 
-def _runs(elements: Sequence[Block], names: Mapping[str, str]) -> str:
+def _runs(elements: Sequence[Block], reader: Reader) -> str:
     shown = ""
     for one in elements:
         match one["type"]:
             case "user":
-                shown += f"<a>@{html.escape(names.get(one['user_id'], one['user_id']))}</a>"
+                shown += f"<a>@{html.escape(reader.names.get(one['user_id'], one['user_id']))}</a>"
             case "link":
                 shown += f"<a>{html.escape(one.get('text') or one['url'])}</a>"
             case "emoji":
@@ -152,21 +161,21 @@ def _plain(text: Block) -> str:
     return html.escape(text["text"])
 
 
-def _markup(markup: str, names: Mapping[str, str]) -> str:
+def _markup(markup: str, reader: Reader) -> str:
     """Markup as it is shown. Slack's own escapes stay as they are: they are HTML's."""
     out, at = [], 0
     for found in _TOKEN.finditer(markup):
-        out += [_marked(markup[at : found.start()]), _token(found, names)]
+        out += [_marked(markup[at : found.start()]), _token(found, reader)]
         at = found.end()
     return "".join(out) + _marked(markup[at:])
 
 
-def _token(found: re.Match[str], names: Mapping[str, str]) -> str:
+def _token(found: re.Match[str], reader: Reader) -> str:
     if found["ts"]:
-        at = datetime.fromtimestamp(int(found["ts"]), UTC)
+        at = datetime.fromtimestamp(int(found["ts"]), reader.zone)
         return found["shown"].format(time=f"{at:%H:%M}", date_short_pretty=f"{at:%b} {at.day}")
     if found["user"]:
-        return f"<a>@{html.escape(names.get(found['user'], found['user']))}</a>"
+        return f"<a>@{html.escape(reader.names.get(found['user'], found['user']))}</a>"
     return f"<a>{found['label'] or found['url']}</a>"
 
 

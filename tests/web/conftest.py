@@ -8,7 +8,7 @@ import re
 import secrets
 import subprocess
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -183,9 +183,15 @@ async def room(tmp_path: Path, anyio_backend: str, chromium: str) -> AsyncIterat
 
 @contextlib.asynccontextmanager
 async def served(
-    folder: Path, chromium: str, *, clock: Clock | None = None, lossy: str = "lossy"
+    folder: Path,
+    chromium: str,
+    *,
+    clock: Clock | None = None,
+    lossy: str = "lossy",
+    env: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Room]:
-    """A room whose database is in this folder. `lossy`: what the tool is called that never answers."""
+    """A room whose database is in this folder. `lossy`: what the tool is called that never answers; `env`: what is set
+    besides."""
     from playwright.async_api import async_playwright
 
     hole = await asyncio.start_server(_hang_up, "127.0.0.1", 0)
@@ -193,7 +199,7 @@ async def served(
     (folder / "waiton.toml").write_text(
         f'{EXAMPLE}\n[tools.{lossy}]\nhttp = "POST http://127.0.0.1:{port}/"\n', encoding="utf-8"
     )
-    found: Settings = load({"WAITON_DATABASE_URL": f"sqlite:///{folder}/waiton.db", "WAITON_PORT": "0"})
+    found: Settings = load({"WAITON_DATABASE_URL": f"sqlite:///{folder}/waiton.db", "WAITON_PORT": "0", **(env or {})})
     held = bound(found)
     product = Product(replace(found, port=held.getsockname()[1]), clock=clock)
     await product.start()

@@ -156,10 +156,15 @@ class Studio:
         options = {"clip": clip} if clip else {}
         made = await page.screenshot(animations="disabled", scale="css", **options)
         assert self.room.broken == [], name
-        if self.folder is not None:
-            file = self.folder / f"{name}.png"
-            if not file.exists() or not alike(file.read_bytes(), made):
-                file.write_bytes(packed(made))
+        keep(self.folder, name, made)
+
+
+def keep(folder: Path | None, name: str, made: bytes) -> None:
+    """Writes a picture, unless the one that is there looks the same."""
+    if folder is not None:
+        file = folder / f"{name}.png"
+        if not file.exists() or not alike(file.read_bytes(), made):
+            file.write_bytes(packed(made))
 
 
 @pytest.fixture

@@ -47,7 +47,10 @@ def test_somebodys_words_are_no_markup_of_the_page() -> None:
     evil = "<script>alert(1)</script> & <img src=x>"
     made = [post for thing in (Message(text=evil, title=evil), card(evil)) for post in render.posts(thing, START)]
     theirs = {"user": "UANA", "ts": "1.1", "blocks": composer.as_rich(evil)}
-    page = slack_blocks.page([{"text": p.text, "blocks": p.blocks} for p in made] + [theirs], names={"UANA": evil})
+    page = slack_blocks.page(
+        [{"text": p.text, "blocks": p.blocks} for p in made] + [theirs],
+        reader=slack_blocks.Reader(names={"UANA": evil}),
+    )
     assert not re.search(r"<script|<img", page) and page.count("&lt;script&gt;") >= 4
 
 
