@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
@@ -13,6 +14,14 @@ NOW_SHOWN = 10
 AROUND_SHOWN = 5
 """Lines just before and just after those."""
 MARKS = {"past": "✓", "now": "▸", "next": "·"}
+
+
+_TICKED = re.compile(r"`([^`\n]+)`")
+
+
+def quoted(text: str) -> str:
+    """Words of our own with what they quote between quotation marks: where backticks would stand as they are."""
+    return _TICKED.sub(r"“\1”", text)
 
 
 def units(text: str) -> int:
@@ -77,7 +86,7 @@ def moment(at: datetime, now: datetime, zone: tzinfo) -> str:
 
 def stands(line: Line, now: datetime, zone: tzinfo) -> str:
     """A line of a plan with its times: `waiting on Ana since 10:32, until 10:42`, `Ana picked approve, 10:41`."""
-    said = line.text
+    said = quoted(line.text)
     if line.at is not None:
         said += (" since " if line.tense == "now" else ", ") + moment(line.at, now, zone)
     if line.until is not None and line.tense == "now":

@@ -41,6 +41,7 @@ from channels.line.calls import Calls, SaidNo
 from channels.line.limits import CALL, FRESH_S, TEXT
 from channels.line.render import AS_BUBBLES, Look, confirm, plain, shown
 from channels.line.verdicts import FAILURES, is_about_form, verdict
+from channels.text import quoted
 
 log = structlog.get_logger()
 
@@ -156,7 +157,7 @@ class Line:
 
     # --- straight back ----------------------------------------------------------------------------------------------
     async def tell(self, given: Inbound, text: str, *, alert: bool = False) -> None:
-        made = shown(Message(text=text), self._look()).messages[:CALL]
+        made = shown(Message(text=quoted(text)), self._look()).messages[:CALL]
         # In a group a reply is for everybody: words to one person go to them alone.
         where = given.conversation if given.direct or not given.sender.ref else f"line:{given.sender.ref}"
         await self._back(given.raw if given.direct else {}, where, made, ident=f"{given.ident}/{text}")

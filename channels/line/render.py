@@ -10,7 +10,7 @@ from typing import Any
 from channels.base import Card, Choice, Message, Problems, Settled, Status, Thing
 from channels.line import buttons
 from channels.line.limits import ALT, QUICK, TEXT, faults, leads
-from channels.text import MARKS, around, cut, moment, split, stands
+from channels.text import MARKS, around, cut, moment, quoted, split, stands
 
 AS_BUTTONS = 5
 """Choices that stand as buttons below a card; up to `QUICK` they are quick replies."""
@@ -107,7 +107,7 @@ def _asked(card: Card, look: Look) -> _Face:
         about.append(f"since {moment(card.since, look.now, look.zone)}")
     if card.until is not None:
         about.append(f"until {moment(card.until, look.now, look.zone)}")
-    small += [part for part in (card.taps, " · ".join(about)) if part]
+    small += [part for part in (quoted(card.taps), " · ".join(about)) if part]
     return _Face(
         title=card.title,
         text="" if card.text == card.title else card.text,
@@ -288,7 +288,7 @@ def _has_image(face: _Face) -> bool:
 def _settled(settled: Settled, look: Look) -> str:
     when = f", {moment(settled.at, look.now, look.zone)}" if settled.at is not None else ""
     text = "" if settled.text == settled.title else settled.text
-    return _paragraphs(settled.outcome + when, settled.reason or "", settled.title, text)
+    return _paragraphs(quoted(settled.outcome) + when, settled.reason or "", settled.title, text)
 
 
 def _status(status: Status, look: Look) -> _Face:
@@ -298,7 +298,8 @@ def _status(status: Status, look: Look) -> _Face:
         for line in around(status.lines)
     ]
     head = [status.state + counted]
-    head += [f"{name}: {words}" for name, words in status.facts] + [f"⚠ {note}" for note in status.notes]
+    head += [f"{name}: {quoted(words)}" for name, words in status.facts]
+    head += [f"⚠ {quoted(note)}" for note in status.notes]
     text = _paragraphs("\n".join(head), "\n".join(lines), status.error or "", status.result or "")
     return _Face(title=status.title, text=text, choices=status.choices, aside=_placed(status.place))
 
@@ -308,7 +309,7 @@ def _problems(problems: Problems) -> _Face:
     more = len(problems.problems) - PROBLEMS_SHOWN
     counted = f"and {more} more" if more > 0 else ""
     text = _paragraphs(*problems.problems[:PROBLEMS_SHOWN], counted)
-    return _Face(title=problems.head, text=text, choices=problems.choices, aside=_placed(problems.place))
+    return _Face(title=quoted(problems.head), text=text, choices=problems.choices, aside=_placed(problems.place))
 
 
 def _paragraphs(*parts: str) -> str:

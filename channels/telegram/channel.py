@@ -41,7 +41,7 @@ from channels.telegram.limits import ANSWER, BUTTONS, DOWN_BYTES, EDITS_A_MINUTE
 from channels.telegram.render import Look, shown, standing
 from channels.telegram.verdicts import UNCHANGED, is_about_form, verdict
 from channels.telegram.words import Ink, Inked, Picture, Step, Words
-from channels.text import cut
+from channels.text import cut, quoted
 
 log = structlog.get_logger()
 
@@ -240,6 +240,7 @@ class Telegram:
             return None
 
     async def tell(self, given: Inbound, text: str, *, alert: bool = False) -> None:
+        text = quoted(text)
         query = (given.raw.get("callback_query") or {}).get("id")
         if query is not None:
             timer = self._turning.pop(str(query), None)

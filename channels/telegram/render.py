@@ -10,7 +10,7 @@ from channels.base import Card, Choice, Line, Message, Problems, Settled, Status
 from channels.telegram import keyboard
 from channels.telegram.limits import ENTITIES, TEXT, UP_BYTES, faults, leads
 from channels.telegram.words import Document, Ink, Inked, Picture, Step, Words, cut, split
-from channels.text import MARKS, around, moment, stands, units
+from channels.text import MARKS, around, moment, quoted, stands, units
 
 EMPTY = "(no words)"
 ASKS = "Your answer"
@@ -136,7 +136,7 @@ def _card(card: Card, look: Look) -> Inked:
         ink.block("Asked for: " + " · ".join(field.label for field in card.fields))
     if card.free and not keyboard.is_bare(card):
         ink.block("Reply to this message, or tap Answer.")
-    ink.block(card.taps, "italic")
+    ink.block(quoted(card.taps), "italic")
     about = [card.asker] if card.asker else []
     if card.since is not None:
         about.append(f"since {moment(card.since, look.now, look.zone)}")
@@ -148,7 +148,7 @@ def _card(card: Card, look: Look) -> Inked:
 
 
 def _settled(settled: Settled, look: Look) -> Inked:
-    ink = Ink().put(settled.outcome, "bold")
+    ink = Ink().put(quoted(settled.outcome), "bold")
     if settled.at is not None:
         ink.put(f", {moment(settled.at, look.now, look.zone)}")
     ink.line(settled.reason or "", "blockquote")
@@ -165,9 +165,9 @@ def _status(status: Status, look: Look) -> Inked:
     counted = f"{status.done} of {status.of}" if status.of else ""
     ink.line(" · ".join(part for part in (status.state, counted) if part))
     for name, words in status.facts:
-        ink.line(f"{name}: {words}")
+        ink.line(f"{name}: {quoted(words)}")
     for note in status.notes:
-        ink.line(f"⚠ {note}")
+        ink.line(f"⚠ {quoted(note)}")
     lines = around(status.lines)
     if lines:
         ink.put("\n\n")
@@ -187,7 +187,7 @@ def _line(ink: Ink, line: Line | str, look: Look) -> None:
 
 
 def _problems(problems: Problems) -> Inked:
-    ink = Ink().put(problems.head, "bold")
+    ink = Ink().put(quoted(problems.head), "bold")
     for problem in problems.problems[:PROBLEMS_SHOWN]:
         ink.block(problem.rstrip("\n"), "pre")
     if (more := len(problems.problems) - PROBLEMS_SHOWN) > 0:

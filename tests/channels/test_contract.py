@@ -65,8 +65,8 @@ async def test_a_pasted_script_asks_settles_and_says(stage: Stage, tmp_path: Pat
         assert (first["op"], first["state"], first["value"], first["by"]) == ("ask", "done", "approve", "ana@acme.de")
         await at.shows("bo", "It was approve")
         if stage.capabilities.edits:
-            settled = await at.shows("ana", "Ana answered `approve`")
-            assert settled.ref == card.ref and not settled.buttons
+            settled = await at.shows("ana", "Ana answered ")
+            assert settled.ref == card.ref and not settled.buttons and re.search("answered [`“]approve", settled.text)
 
 
 @pytest.mark.parametrize("form", ["code", "rich", "file"])
@@ -257,7 +257,7 @@ async def test_what_can_be_typed_is_answered(stage: Stage, tmp_path: Path) -> No
         await stage.write("ana", "inbox")
         await at.was_told("ana", "/a/")
         await stage.write("bo", "check\n- n = count fils")
-        await at.was_told("bo", "`fils`")
+        await at.was_told("bo", "count fils")
         await stage.write("bo", "rehearse\n" + ASK)
         assert "nothing was stored or sent" in await at.was_told("bo", "ways through it")
         await stage.write("bo", "why")

@@ -104,7 +104,7 @@ async def test_a_bot_that_is_polled_takes_a_script_and_settles_a_card(tmp_path: 
         await stage.tap("ana", await at.card("ana", "Extend?"), "approve")
         await stage.again()
         assert (await at.run())["ops"][0]["value"] == "approve"
-        assert not (await at.shows("ana", "Ana answered `approve`")).buttons
+        assert not (await at.shows("ana", "Ana answered “approve”")).buttons
         assert stage.api.polls > 1 and stage.api.hook is None
         await chat.stop()
         await product.stop()

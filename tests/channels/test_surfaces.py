@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -109,7 +110,9 @@ async def test_a_hundred_taps_on_three_surfaces_settle_once_and_every_card_shows
 
 
 def _shows(stage: Stage, who: str, ref: str, value: str) -> bool:
-    return any(m.ref == ref and not m.buttons and f"answered `{value}`" in m.text for m in stage.seen(who))
+    return any(
+        m.ref == ref and not m.buttons and bool(re.search(f"answered [`“]{value}", m.text)) for m in stage.seen(who)
+    )
 
 
 async def _ended(at: Several, run: str) -> dict[str, Any] | None:
