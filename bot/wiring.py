@@ -120,6 +120,8 @@ class Product:
         await self.committer.start()
         await self.committer.write(lambda tx: self._hold(tx))
         self.on |= await self.committer.write(self._platforms)
+        if self.guest:
+            self.inbox.elsewhere = self.on - self.inbox.doormen.keys()
         for run_id in await self.committer.read(runs.with_more):
             await self.committer.fact(run_id, Continued(at=self.clock.now()))
         await self.inbox.route_all()

@@ -3,15 +3,18 @@ these is an event for whatever waits for it."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
+from weakref import WeakValueDictionary
 
 import structlog
 
 from bot.chat import commands, forms, scripts, senders, taps
+from bot.chat.cleaning import cleaned
 from bot.chat.door import ChatDoor
 from bot.chat.questions import Questions
 from bot.chat.scripts import Pasted, Scripts
@@ -23,6 +26,7 @@ from bot.runtime.commit import Outcome, take
 from bot.runtime.desk import Desk, Said, said_of
 from bot.runtime.inbox import Work
 from channels.base import Channel, Inbound, Linking
+from channels.events import CARD
 from channels.web.render import shown
 from store import inbox, outbox, people, runs
 from store.dialect import Transaction
@@ -30,6 +34,8 @@ from store.dialect import Transaction
 log = structlog.get_logger()
 _LINK = re.compile(r"^/?link\s+([\w-]{16,64})$", re.IGNORECASE)
 """What proves who somebody is, typed where nobody else reads it."""
+EDITS = 500
+"""How far back a message's last edit is looked for, among what was done in its conversation."""
 
 
 class Acts:
@@ -42,6 +48,18 @@ class Acts:
         self.scripts = Scripts(desk, door.people_changed)
         self.questions = Questions(desk)
         self.commands = commands.Commands(desk, self.scripts)
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def _in_turn(self, given: Inbound, work: Work) -> Work:
+        """What somebody says is dealt with after what was said before it in the same conversation."""
+        turn = self._turns.get(given.conversation) or asyncio.Lock()
+        self._turns[given.conversation] = turn
+
+        async def worked() -> None:
+            async with turn:
+                await work()
+
+        return worked
 
     async def doorman(self, number: int, event: dict[str, Any]) -> bool | Work:
         name, _, kind = event["stream"].partition(":")
@@ -53,9 +71,11 @@ class Acts:
             return kind == "card"
         who = await self._who(channel.name, given)
         if kind == "card" or given.kind in ("edited", "form", "linked"):
-            return partial(self._card, channel, number, given, who)
+            work = partial(self._card, channel, number, given, who)
+            return self._in_turn(given, work) if given.kind == "edited" else work
         if kind == "message" and given.kind in ("message", "command") and not event["event"].get("tap"):
-            return await self._message(channel, number, given, who)
+            work = await self._message(channel, number, given, who)
+            return self._in_turn(given, work) if work is not None else False
         return False
 
     async def _given(self, channel: Channel | None, number: int, event: Mapping[str, Any]) -> Inbound | None:
@@ -64,7 +84,12 @@ class Acts:
         if kept is not None or channel is None:
             return kept
         raw = await self.desk.committer.read(inbox.raw_of, number)
-        return channel.read(raw) if raw is not None else None
+        return self._read(channel, raw)
+
+    def _read(self, channel: Channel, raw: Any) -> Inbound | None:
+        """What was brought in, out of what is kept of it."""
+        given = channel.read(raw) if raw is not None else None
+        return cleaned(given) if given is not None else None
 
     async def _who(self, channel: str, given: Inbound) -> senders.Who:
         def read(tx: Transaction) -> senders.Who:
@@ -94,6 +119,10 @@ class Acts:
         if tap is None or row is None:
             await channel.tell(given, "This question is not known here. Nothing changed.", alert=True)
             return
+        if await self._is_others(row, tap, channel, given):
+            said = await self._answer(row, "", given, who, number)
+            await channel.tell(given, said.text, alert=True)
+            return
         formless = not channel.capabilities.forms and (tap.choice is None or self._wants_reason(row, tap))
         if formless and tap.more != "not" and await self.questions.begin(channel, given):
             return
@@ -108,6 +137,13 @@ class Acts:
             said = await self._answer(row, buttons[tap.choice], given, who, number)
         if not said.accepted:
             await channel.tell(given, self._how(said, row, given), alert=True)
+
+    async def _is_others(self, row: Mapping[str, Any], tap: taps.Tap, channel: Channel, given: Inbound) -> bool:
+        """Whether a tap that would open a form is by somebody whom the card does not concern."""
+        opens = tap.choice is None or self._wants_reason(row, tap)
+        if not opens or row["outcome"]:
+            return False
+        return not await self.desk.committer.read(forms.is_for, await self.desk.world(), row, tap, channel.name, given)
 
     def _wants_reason(self, row: Mapping[str, Any], tap: taps.Tap) -> bool:
         """Whether a comment must go with what was tapped."""
@@ -156,7 +192,7 @@ class Acts:
         found = scripts.read(self.desk.site.secret, given.data)
         event = await self.desk.committer.read(inbox.by_number, found[0]) if found else None
         raw = await self.desk.committer.read(inbox.raw_of, found[0]) if found else None
-        first = channel.read(raw) if raw is not None else None
+        first = self._read(channel, raw)
         if found is None or event is None or first is None:
             await channel.tell(given, "This script is not known here. Nothing changed.", alert=True)
             return
@@ -165,8 +201,14 @@ class Acts:
             name = event["event"]["user"].get("name") or "somebody else"
             await channel.tell(given, f"This is for {name}, who pasted it. Nothing changed.", alert=True)
             return
+        if (over := await self.desk.committer.read(scripts.over, first, found[0])) is not None:
+            await channel.tell(given, over, alert=True)
+            return
         done = "It was discarded. Nothing has started."
-        if found[1] != "off":
+        if found[1] == "off":
+            await self.desk.committer.write(lambda tx: scripts.discard(tx, found[0]))
+        else:
+            first = await self._as_edited(channel, first)
             text = await scripts.text_of(channel, first)
             if isinstance(text, str):
                 await channel.tell(given, text, alert=True)
@@ -180,11 +222,23 @@ class Acts:
         if given.ref is not None:
             await channel.edit(given.conversation, given.ref, commands.closed(scripts.ACTS[found[1]], who, done))
 
+    async def _as_edited(self, channel: Channel, first: Inbound) -> Inbound:
+        """A message as its author changed it last: what they see is what they mean."""
+        stream = f"{channel.name}:{CARD}"
+        for _, raw in await self.desk.committer.read(inbox.recent, stream, first.conversation, EDITS):
+            given = self._read(channel, raw)
+            if given is not None and given.kind == "edited" and first.ref is not None:
+                if (given.ref, given.sender.ref) == (first.ref, first.sender.ref):
+                    return replace(first, text=given.text, undone=given.undone)
+        return first
+
     async def _link(self, channel: str, given: Inbound) -> str:
         now = self.desk.clock.now()
 
         def write(tx: Transaction) -> str | None:
             email = people.use_login(tx, given.data, now, "link")
+            if email is not None and self.desk.site.world(now).person(email) is None:
+                return None
             if email is not None:
                 people.link(tx, email, channel, given.sender.ref)
                 people.met(tx, channel, given.sender.ref, now)
@@ -217,39 +271,36 @@ class Acts:
             return
         stream = f"{channel.name}:message"
         for number, raw in await self.desk.committer.read(inbox.recent, stream, given.conversation):
-            first = channel.read(raw)
+            first = self._read(channel, raw)
             if first is None or first.ref != given.ref or first.sender.ref != given.sender.ref:
                 continue
             if await self.desk.committer.read(runs.get, scripts.run_id(first, number)) is not None:
                 await channel.tell(given, "This script runs already; the edited text is not run. Paste it again.")
             elif self.scripts.refused(number):
+                await self.desk.committer.write(lambda tx, number=number: scripts.take_up(tx, number))
                 pasted = Pasted(number=number, text=given.text, given=given, by=who.person.email)
                 if (said := await self.scripts.take(channel, pasted)) is not None:
                     await channel.tell(given, said, alert=True)
             return
 
     # --- words ------------------------------------------------------------------------------------------------
-    async def _message(self, channel: Channel, number: int, given: Inbound, who: senders.Who) -> bool | Work:
+    async def _message(self, channel: Channel, number: int, given: Inbound, who: senders.Who) -> Work | None:
+        """What is to be done about words; None where they are an event for whatever waits for it."""
+        if given.direct and (proof := _LINK.match(given.text.strip())) is not None:
+            return partial(self._proved, channel, replace(given, data=proof[1]))
         meant = given.direct or given.mentioned or given.kind == "command"
         words = self.commands.named(given) is None and not await self.scripts.looks_like_one(
             given.text, who.email or ""
         )
-        if await self.questions.reply(channel, given, who, words=words):
-            await self._routed(number)
-            return True
+        if (ref := await self.questions.asked(given, words=words)) is not None:
+            return partial(self.questions.reply, channel, given, who, ref)
         row = await self.desk.committer.read(self._replied, given, who)
         if row is not None and (given.reply_to is not None or given.direct or not given.mentioned):
-            value, reason = self._worded(row, given.text)
-            said = await self._answer(row, value, given, who, number, reason)
-            if not said.accepted:
-                await channel.tell(given, said.text, alert=True)
-            return True
-        if given.direct and (proof := _LINK.match(given.text.strip())) is not None:
-            return partial(self._proved, channel, replace(given, data=proof[1]))
+            return partial(self._reply, channel, row, given, who, number)
         if given.direct and given.text.strip().casefold().lstrip("/") == "link":
             return partial(self._to_link, channel, given)
         if who.person is None or not meant:
-            return False
+            return None
         file = scripts.script_file(given)
         if file is None and (command := self.commands.named(given)) is not None:
             return partial(self._command, channel, given, who, number, command)
@@ -259,7 +310,15 @@ class Acts:
                 return partial(self._paste, channel, given, who, number)
         if given.mentioned or (given.direct and given.kind == "message"):
             return partial(self._aside, channel, given, who, number)
-        return False
+        return None
+
+    async def _reply(
+        self, channel: Channel, row: Mapping[str, Any], given: Inbound, who: senders.Who, number: int
+    ) -> None:
+        value, reason = self._worded(row, given.text)
+        said = await self._answer(row, value, given, who, number, reason)
+        if not said.accepted:
+            await channel.tell(given, said.text, alert=True)
 
     def _replied(self, tx: Transaction, given: Inbound, who: senders.Who) -> dict[str, Any] | None:
         """The card that a text answers: the one it replies to; else the only one open here for whoever wrote it, where
@@ -294,8 +353,8 @@ class Acts:
             if (picked := asks.pick(choices, said)) is not None:
                 return str(picked["label"]), reason
             number = said.strip().rstrip(".)")
-            if number.isdecimal() and 0 < int(number[:4]) <= len(labels):
-                return labels[int(number[:4]) - 1], reason
+            if number.isdecimal() and len(number) <= 4 and 0 < int(number) <= len(labels):
+                return labels[int(number) - 1], reason
         return text, None
 
     async def _paste(self, channel: Channel, given: Inbound, who: senders.Who, number: int) -> None:

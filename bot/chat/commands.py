@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from bot.chat import door, jobs, scripts, senders
 from bot.chat.scripts import Scripts
@@ -29,16 +29,31 @@ It is checked first, and runs in this conversation.
 `check` and `rehearse`, with a script below them: its problems, or every branch of it; nothing starts
 `prefer slack|telegram|line|web|none` where your cards go · `examples` scripts to begin with"""
 HELP_SHORT = "This is no script. `help` says what there is."
-_WORD = re.compile(r"^/?([a-z][a-z-]*)(?:@\w+)?(?:\s+(.*))?$", re.DOTALL | re.IGNORECASE)
+_WORD = re.compile(r"^/?([a-z][a-z-]*)(?:@\w+)?(:?\s.*|:.*)?$", re.DOTALL | re.IGNORECASE)
+_SCRIPT = re.compile(r"[^\n]*\n|\s*(?:[-*+•{\[`]|\d{1,9}[.)])")
+"""How what is no mere sentence goes on behind a word."""
 BRANCHES_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One word. `text`: it takes more than a word or two (a script)."""
+    """One word. `takes`: what may stand behind it, besides nothing: one `word`, a reason behind a colon (`why`), a
+    `script`, or `all` there is. Where something else does, it is a sentence and no command."""
 
     do: Callable[[Commands, _Typed], Awaitable[str]]
-    text: bool = False
+    takes: Literal["", "word", "why", "script", "all"] = ""
+
+    def rest(self, given: str) -> str | None:
+        """What stands behind it, if it may."""
+        said = given.strip().removeprefix(":").strip()
+        fits = {
+            "": not given.strip(),
+            "word": len(said.split()) <= 1 and not given.startswith(":"),
+            "why": not given.strip() or given.startswith(":"),
+            "script": not said or _SCRIPT.match(given.removeprefix(":")) is not None,
+            "all": True,
+        }
+        return said if fits[self.takes] else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +84,10 @@ class Commands:
         found = _WORD.match(given.text.strip())
         if found is None:
             return None
-        word, rest = found[1].casefold(), (found[2] or "").strip()
+        word = found[1].casefold()
         known = COMMANDS.get(word)
-        if known is None or (rest and not known.text and len(rest.split()) > 1):
-            return None
-        return word, rest
+        rest = known.rest(found[2] or "") if known is not None else None
+        return (word, rest) if rest is not None else None
 
     async def do(self, channel: Channel, given: Inbound, person: Person, number: int, word: str, rest: str) -> None:
         said = await COMMANDS[word].do(
@@ -90,7 +104,7 @@ class Commands:
 
         def read(tx: Transaction) -> RunRow | None:
             job = jobs.job_of(tx, typed.given.conversation)
-            found = runs.find(tx, job_id=job, limit=20) if job else []
+            found = _readable(tx, runs.find(tx, job_id=job, limit=20) if job else [], typed.person.email)
             return next((run for run in found if run.ended is None), found[0] if found else None)
 
         return await self.desk.committer.read(read)
@@ -105,7 +119,7 @@ class Commands:
             job = jobs.job_of(tx, typed.given.conversation)
             found = runs.find(tx, job_id=job, limit=10) if job else runs.find(tx, owner=typed.person.email, limit=10)
             lines: list[str] = []
-            for run in found:
+            for run in _readable(tx, found, typed.person.email):
                 title = phrases.of_plan(desk.site.index(tx, run.plan).plan, world)
                 rows = ops.StoredRows(tx, run.id, run.job).pending() if run.ended is None else []
                 line = tenses.line(rows, world, world.now, reader=typed.person.email)
@@ -121,6 +135,9 @@ class Commands:
         lines = [f"{words} {address}" for words, address in found.waiting]
         if not lines:
             return "Nothing waits on you."
+        if not typed.given.direct:
+            # Others may read this: what waits on somebody, and the addresses that answer it, are theirs alone.
+            return f"{len(lines)} wait{'s' * (len(lines) == 1)} on you: {self.desk.site.url}/inbox"
         return "\n".join(lines[:20]) + (f"\nand {len(lines) - 20} more: {self.desk.site.url}/inbox" * (len(lines) > 20))
 
     async def why(self, typed: _Typed) -> str:
@@ -221,18 +238,23 @@ class Commands:
         return f"What is pending can be changed on its record: {self.desk.site.url}/runs/{run.id}"
 
 
+def _readable(tx: Transaction, found: Sequence[RunRow], email: str) -> list[RunRow]:
+    """Those that this person may read: a conversation may have been somebody else's."""
+    return [run for run in found if run.owner.casefold() == email.casefold() or rights.reads_run(tx, run.id, email)]
+
+
 COMMANDS: Mapping[str, Command] = {
     "help": Command(do=Commands.help),
-    "start": Command(do=Commands.help),
+    "start": Command(do=Commands.help, takes="word"),
     "status": Command(do=Commands.status),
     "inbox": Command(do=Commands.inbox),
     "why": Command(do=Commands.why),
-    "cancel": Command(do=Commands.cancel, text=True),
+    "cancel": Command(do=Commands.cancel, takes="why"),
     "again": Command(do=Commands.again),
-    "check": Command(do=Commands.check, text=True),
-    "rehearse": Command(do=Commands.rehearse, text=True),
+    "check": Command(do=Commands.check, takes="script"),
+    "rehearse": Command(do=Commands.rehearse, takes="script"),
     "examples": Command(do=Commands.examples),
-    "prefer": Command(do=Commands.prefer),
+    "prefer": Command(do=Commands.prefer, takes="word"),
     "edit": Command(do=Commands.edit),
-    "debug-paste": Command(do=Commands.debug_paste, text=True),
+    "debug-paste": Command(do=Commands.debug_paste, takes="all"),
 }

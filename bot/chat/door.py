@@ -11,6 +11,7 @@ from typing import Any
 import structlog
 
 from bot.chat import forms, senders, taps, things
+from bot.chat.cleaning import cleaned
 from bot.domain.catalog import World
 from bot.domain.changes import CARDS
 from bot.domain.ids import tapped
@@ -50,7 +51,7 @@ class ChatDoor:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def take(self, channel: str, given: Inbound) -> bool:
-        now = self.clock.now()
+        now, given = self.clock.now(), cleaned(given)
         self._remember(channel, given)
         stored = await self.desk.committer.write(lambda tx: self._store(tx, channel, given, now))
         if stored.moved:
@@ -127,11 +128,12 @@ class ChatDoor:
 
     # --- forms ------------------------------------------------------------------------------------------------
     async def form(self, channel: str, given: Inbound) -> Form | None:
-        return await self.desk.committer.read(forms.of, self.desk.site, self.desk.site.world(self.clock.now()), given)
+        world = self.desk.site.world(self.clock.now())
+        return await self.desk.committer.read(forms.of, self.desk.site, world, channel, given)
 
     async def submitted(self, channel: str, given: Inbound) -> Mapping[str, str]:
         """A form that was sent counts by the commit of what it says: its event is stored with it."""
-        now = self.clock.now()
+        now, given = self.clock.now(), cleaned(given)
         stored = await self.desk.committer.write(lambda tx: self._sent(tx, channel, given, now))
         if stored is None:
             await self.take(channel, given)

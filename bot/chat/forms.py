@@ -11,13 +11,14 @@ from bot.domain.catalog import World
 from bot.domain.facts import Answered
 from bot.domain.ids import tapped
 from bot.domain.values import normalise
+from bot.engine import edits
 from bot.runtime.commit import Site
-from bot.runtime.desk import Desk, Said
+from bot.runtime.desk import Desk, Said, asked_of
 from bot.server import changing
 from bot.server.auth import Reader
 from channels.base import Form, FormField, Inbound
 from channels.web.render import shown
-from store import outbox
+from store import ops, outbox, runs
 from store.dialect import Transaction
 
 ANSWER, REASON, TO, MORE = "answer", "reason", "to", "more"
@@ -45,11 +46,26 @@ def needs_reason(card: Mapping[str, Any], label: str) -> bool | None:
     return None if wanted == "optional" and label.casefold() in ("decline", "no", "reject") else False
 
 
-def of(tx: Transaction, site: Site, world: World, given: Inbound) -> Form | None:
-    """The form that a tap opens; None where the tap itself is the answer, or there is nothing to answer any more."""
+def is_for(tx: Transaction, world: World, row: Mapping[str, Any], tap: taps.Tap, channel: str, given: Inbound) -> bool:
+    """Whether a tap is by somebody whom it concerns: they are asked, or are where it was put; what can be done besides
+    answering is also for whose run it is."""
+    email = senders.known(tx, world, channel, given.sender)
+    op = ops.StoredRows(tx, row["run"], "").op(row["path"])
+    asked = asked_of(op) if op is not None else set[str]()
+    if row["to"] == given.conversation or given.conversation.casefold() in asked:
+        return True
+    if email is None or email.casefold() in {*asked, row["to"].casefold()}:
+        return email is not None
+    run = runs.get(tx, row["run"])
+    return tap.more is not None and run is not None and edits.steers(run, world, email)
+
+
+def of(tx: Transaction, site: Site, world: World, channel: str, given: Inbound) -> Form | None:
+    """The form that a tap opens; None where the tap itself is the answer, there is nothing to answer any more, or it is
+    none of whoever tapped."""
     tap = taps.read(given.data)
     row = row_of(tx, site, tap.token) if tap else None
-    if tap is None or row is None or row["outcome"]:
+    if tap is None or row is None or row["outcome"] or not is_for(tx, world, row, tap, channel, given):
         return None
     title = shown(row["card"]).text or shown(row["card"]).title
     if tap.more == "hand":

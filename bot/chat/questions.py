@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from bot.chat import forms, senders, taps
+from bot.chat import forms, senders, sending, taps
 from bot.runtime.desk import Desk
 from channels.base import Card, Channel, Form, FormField, Inbound, Sent
 from store import people
@@ -21,9 +21,10 @@ BACK, CANCEL = "back", "cancel"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A form half way: what it is about, which field is asked, what is in already."""
+    """A form half way: what it is about, whom it is asked, which field is asked, what is in already."""
 
     data: str
+    by: str
     at: int
     values: Mapping[str, str]
 
@@ -44,26 +45,29 @@ class Questions:
 
     async def begin(self, channel: Channel, given: Inbound) -> bool:
         """False where the tap opens no form."""
-        form = await self._form(given)
+        form = await self._form(channel, given)
         if form is None:
             return False
-        await self._ask(channel, given, form, Asked(data=given.data, at=0, values={}))
+        await self._ask(channel, given, form, Asked(data=given.data, by=given.sender.ref, at=0, values={}))
         return True
 
-    async def _form(self, given: Inbound) -> Form | None:
+    async def _form(self, channel: Channel, given: Inbound) -> Form | None:
         site, now = self.desk.site, self.desk.clock.now()
-        return await self.desk.committer.read(forms.of, site, site.world(now), given)
+        return await self.desk.committer.read(forms.of, site, site.world(now), channel.name, given)
 
-    async def _ask(self, channel: Channel, given: Inbound, form: Form, asked: Asked, wrong: str = "") -> None:
+    async def _ask(self, channel: Channel, given: Inbound, form: Form, asked: Asked, wrong: str = "") -> bool:
         field = form.fields[asked.at]
         tap = taps.read(asked.data)
         count = f" ({asked.at + 1} of {len(form.fields)})" if len(form.fields) > 1 else ""
         words = "\n".join(filter(None, (wrong, f"{field.label}{count}", _hint(field))))
         card = Card(kind="card", token=tap.token if tap else "", title="", text=words)
         where = given.conversation
-        answer = await channel.send(where, card, ident=f"f/{given.ident}/{asked.at}")
-        if isinstance(answer, Sent) and answer.ref is not None:
-            kept = json.dumps({"data": asked.data, "at": asked.at, "values": dict(asked.values)})
+        answer = await sending.put(channel, where, card, ident=f"f/{given.ident}/{asked.at}")
+        if not isinstance(answer, Sent):
+            await channel.tell(given, f"The next question could not be put: {answer.why}.", alert=True)
+            return False
+        if answer.ref is not None:
+            kept = json.dumps({"data": asked.data, "by": asked.by, "at": asked.at, "values": dict(asked.values)})
             ref = answer.ref
 
             def keep(tx: Transaction) -> None:
@@ -71,55 +75,61 @@ class Questions:
                 people.put_setting(tx, _key(where, LAST), ref)
 
             await self.desk.committer.write(keep)
-        elif not isinstance(answer, Sent):
-            await channel.tell(given, f"The next question could not be put: {answer.why}.", alert=True)
+        return True
 
-    async def reply(self, channel: Channel, given: Inbound, who: senders.Who, *, words: bool) -> bool:
-        """Whether this answers a field: as a reply to it, or as the next words where nobody else is (`words`: they are
-        nothing else)."""
+    async def asked(self, given: Inbound, *, words: bool) -> str | None:
+        """The question about a field that this answers: as a reply to it, or as the next words where nobody else is
+        (`words`: they are nothing else). What somebody else says to it is no answer."""
         where = given.conversation
         last = await self.desk.committer.read(people.setting_of, _key(where, LAST))
         ref = given.reply_to or (last if words and given.direct and given.kind == "message" else None)
-        kept = await self.desk.committer.read(people.setting_of, _key(where, ref)) if ref else None
-        if not kept or ref is None:
-            return False
-        asked = Asked(**json.loads(kept))
+        asked = await self._kept(where, ref) if ref else None
+        return ref if asked is not None and asked.by == given.sender.ref else None
 
-        def forget(tx: Transaction) -> None:
-            people.drop_setting(tx, _key(where, ref))
-            people.drop_setting(tx, _key(where, LAST))
+    async def _kept(self, where: str, ref: str) -> Asked | None:
+        kept = await self.desk.committer.read(people.setting_of, _key(where, ref))
+        return Asked(**json.loads(kept)) if kept else None
 
-        await self.desk.committer.write(forget)
-        form = await self._form(_about(given, asked.data))
-        if form is None:
+    async def reply(self, channel: Channel, given: Inbound, who: senders.Who, ref: str) -> None:
+        """Takes an answer to a field. It is forgotten last: cut off in between, it is taken once more."""
+        asked = await self._kept(given.conversation, ref)
+        form = await self._form(channel, _about(given, asked.data)) if asked is not None else None
+        if asked is None or form is None or asked.at >= len(form.fields):
             await channel.tell(given, "This question is not open any more. Nothing changed.", alert=True)
-            return True
+        elif not await self._taken(channel, given, who, form, asked):
+            return
+        await self.desk.committer.write(lambda tx: _forget(tx, given.conversation, ref))
+
+    async def _taken(self, channel: Channel, given: Inbound, who: senders.Who, form: Form, asked: Asked) -> bool:
+        """False where the field is still open: what comes next could not be asked."""
         word = given.text.strip().casefold()
         if word == CANCEL:
             await channel.tell(given, "Nothing was sent; the question is still open.")
             return True
         if word == BACK:
-            await self._ask(channel, given, form, Asked(data=asked.data, at=max(0, asked.at - 1), values=asked.values))
-            return True
+            return await self._ask(channel, given, form, replace(asked, at=max(0, asked.at - 1)))
         field = form.fields[asked.at]
         value = "" if given.text.strip() in ("-", "–") and not field.required else given.text.strip()
         values = {**asked.values, field.name: _picked(field, value)}
         if asked.at + 1 < len(form.fields):
-            await self._ask(channel, given, form, Asked(data=asked.data, at=asked.at + 1, values=values))
-            return True
-        await self._send(channel, given, who, form, asked.data, values)
-        return True
+            return await self._ask(channel, given, form, replace(asked, at=asked.at + 1, values=values))
+        return await self._send(channel, given, who, form, replace(asked, values=values))
 
-    async def _send(
-        self, channel: Channel, given: Inbound, who: senders.Who, form: Form, data: str, values: Mapping[str, Any]
-    ) -> None:
-        wrong = await forms.submit(self.desk, channel.name, _about(given, data, values), who, self.desk.clock.now())
+    async def _send(self, channel: Channel, given: Inbound, who: senders.Who, form: Form, asked: Asked) -> bool:
+        sent = _about(given, asked.data, asked.values)
+        wrong = await forms.submit(self.desk, channel.name, sent, who, self.desk.clock.now())
         for at, field in enumerate(form.fields):
             if field.name in wrong:
-                await self._ask(channel, given, form, Asked(data=data, at=at, values=dict(values)), wrong[field.name])
-                return
+                return await self._ask(channel, given, form, replace(asked, at=at), wrong[field.name])
         if wrong:
             await channel.tell(given, "\n".join(wrong.values()), alert=True)
+        return True
+
+
+def _forget(tx: Transaction, where: str, ref: str) -> None:
+    people.drop_setting(tx, _key(where, ref))
+    if people.setting_of(tx, _key(where, LAST)) == ref:
+        people.drop_setting(tx, _key(where, LAST))
 
 
 def _about(given: Inbound, data: str, values: Mapping[str, Any] | None = None) -> Inbound:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bot.chat import jobs
+from bot.chat import jobs, sending
 from bot.domain.errors import WaitonError
 from bot.domain.ids import digest, token
 from bot.runtime.desk import Desk
@@ -19,7 +18,6 @@ from channels.base import (
     Choice,
     File,
     Inbound,
-    Later,
     Message,
     Problems,
     Refused,
@@ -28,12 +26,13 @@ from channels.base import (
     Status,
     Thing,
 )
+from store import people, runs
 from store.dialect import Transaction
 
 SCRIPT_BYTES = 256 * 1024
 SCRIPTS = (".md", ".markdown", ".json", ".json5", ".txt")
 """Files that may be a script."""
-TRIES, KEPT = 5, 512
+KEPT = 512
 SHOWN = 10
 """Problems that one reply shows."""
 ACTS = {"mend": "Mend and run", "wait": "Wait for the answer", "run": "Run as written", "off": "Discard"}
@@ -60,15 +59,38 @@ def read(secret: str, given: str) -> tuple[int, str] | None:
     kind, _, rest = given.partition(":")
     named, _, act = rest.partition(":")
     number, _, signed = named.partition(".")
-    if kind != "s" or act not in ACTS or not number.isdigit() or len(number) > 12:
+    if kind != "s" or act not in ACTS or not given.isascii() or not number.isdigit() or len(number) > 12:
         return None
     good = token(secret, "script", number, chars=12)
-    return (int(number), act) if hmac.compare_digest(good.encode(), signed.encode()) else None
+    return (int(number), act) if hmac.compare_digest(good, signed) else None
 
 
 def run_id(given: Inbound, number: int) -> str:
     """The id of the run that a pasted script starts: the same however often it is taken."""
     return "r_" + digest(f"{given.conversation} {number}")[:14]
+
+
+def over(tx: Transaction, given: Inbound, number: int) -> str | None:
+    """Why nothing can be chosen about a pasted script any more, in words; None where it waits."""
+    if runs.get(tx, run_id(given, number)) is not None:
+        return "This script runs already. Nothing changed."
+    if people.setting_of(tx, _discarded(number)) is not None:
+        return "This script was discarded; paste it again to run it. Nothing has started."
+    return None
+
+
+def discard(tx: Transaction, number: int) -> None:
+    """Its buttons, which may still stand somewhere, do nothing from now on."""
+    people.put_setting(tx, _discarded(number), "1")
+
+
+def take_up(tx: Transaction, number: int) -> None:
+    """Its author goes on with it: it waits for their choice again."""
+    people.drop_setting(tx, _discarded(number))
+
+
+def _discarded(number: int) -> str:
+    return f"discarded {number}"
 
 
 def script_file(given: Inbound) -> File | None:
@@ -130,6 +152,8 @@ class Scripts:
         if state.problems:
             await self._show(channel, pasted, self._problems(pasted, state, text if act == "mend" else None))
             return None
+        if state.prose:
+            return "There is no command in it. Nothing has started."
         if not state.ready:
             names = ", ".join(f"`{one.name}`" for one in state.inputs)
             return f"It is started with {names}: start it from the room, where they are asked for. Nothing has started."
@@ -218,12 +242,7 @@ class Scripts:
         if stood is not None and channel.capabilities.edits:
             if isinstance(await channel.edit(where, stood, thing), Sent):
                 return
-        answer = await channel.send(where, thing, ident=ident)
-        for _ in range(TRIES):
-            if not isinstance(answer, Later):
-                break
-            await asyncio.sleep(answer.pause.total_seconds())
-            answer = await channel.send(where, thing, ident=ident, again=answer.lost)
+        answer = await sending.put(channel, where, thing, ident=ident)
         if isinstance(answer, Refused):
             await channel.tell(pasted.given, answer.why, alert=True)
         elif isinstance(answer, Sent) and answer.ref is not None and not isinstance(thing, Message):

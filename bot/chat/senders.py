@@ -55,7 +55,9 @@ def named(given: Inbound, world: World, email: str | None) -> str:
 
 def known(tx: Transaction, world: World, channel: str, sender: Sender) -> str | None:
     """The address of whoever this is, if it is somebody of the workspace; nothing is written."""
-    found = people.identity_of(tx, channel, sender.ref) if sender.ref else None
+    if not sender.ref or sender.kind == "bot":
+        return None
+    found = people.identity_of(tx, channel, sender.ref)
     person = world.person(found["email"]) if found else None
     if person is None and sender.email and sender.kind == "member":
         person = world.person(sender.email)

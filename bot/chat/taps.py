@@ -42,6 +42,6 @@ def read(given: str) -> Tap | None:
     if what in MORE:
         return Tap(token=token, more=what)
     part, dotted, choice = what.rpartition(".")
-    if not choice.isdigit() or (dotted and not part.isdigit()) or len(what) > 8:
+    if not what.isascii() or not choice.isdigit() or (dotted and not part.isdigit()) or len(what) > 8:
         return None
     return Tap(token=token, choice=int(choice), part=int(part) if dotted else None)

@@ -60,7 +60,7 @@ def tap_token(secret: str, number: int) -> str:
 def tapped(secret: str, given: str) -> int | None:
     """The delivery that a token stands for; None where we did not sign it."""
     digits, _, _ = given.partition(".")
-    if not digits or len(digits) > 12 or any(c not in _DIGITS for c in digits):
+    if not given.isascii() or not digits or len(digits) > 12 or any(c not in _DIGITS for c in digits):
         return None
     number = int(digits, 36)
     return number if hmac.compare_digest(tap_token(secret, number).encode(), given.encode()) else None

@@ -30,9 +30,11 @@ def start(turn: Turn, row: OpRow) -> None:
     data["question"] = text(params["question"]) if "question" in params else composed_question(turn, row)
     if "choices" in params:
         data["choices"] = choices_of(params["choices"])
-    for key in ("fields", "need", "reason", "notOwner"):
+    for key in ("fields", "need", "notOwner"):
         if key in params:
             data[key] = params[key]
+    if "reason" in params:
+        data["wants_reason"] = params["reason"]
     waits.window(turn, row, turn.now)
     row.state = "waiting"
     for key in ("reminders", "reminded", "asked", "since", "tries", "again", "undelivered", "reason_given"):
@@ -70,7 +72,7 @@ def card(turn: Turn, row: OpRow) -> dict[str, Any]:
         "text": data["question"],
         "buttons": [c["label"] for c in data.get("choices") or []],
         **({"fields": data["fields"]} if data.get("fields") else {}),
-        **({"reason": data["reason"]} if data.get("reason") else {}),
+        **({"reason": data["wants_reason"]} if data.get("wants_reason") else {}),
         **({"cards": where} if (where := turn.plan_op(row).params.get("cards")) else {}),
     }
 
@@ -355,7 +357,7 @@ def _voter(turn: Turn, row: OpRow, fact: Answered) -> str | None:
 
 
 def _reason_missing(row: OpRow, value: Any, reason: str | None) -> str | None:
-    wanted = row.data.get("reason")
+    wanted = row.data.get("wants_reason")
     if reason and reason.strip():
         return None
     if wanted == "required" or (isinstance(wanted, list) and text(value) in wanted):

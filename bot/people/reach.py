@@ -55,6 +55,11 @@ def card(world: World, kind: str, shown: Mapping[str, Any]) -> str | None:
     return str(shown.get("cards") or world.workspace.cards) if kind in CARDS else None
 
 
+def read_by_others(world: World, row: Mapping[str, Any]) -> bool:
+    """Whether a card to a person may stand where others read it, so that holding its token proves nothing."""
+    return world.person(row["to"]) is not None and card(world, row["kind"], row["card"]) == "thread"
+
+
 def _to_person(person: Person, here: str, on: Collection[str]) -> Way:
     for name in (person.prefers, here, person.latest, WEB):
         if name == WEB:

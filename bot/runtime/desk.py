@@ -240,7 +240,7 @@ class Desk:
         if named[:1].isdigit() or "." in named:
             return named
         found = sorted(rows_named(tx, self.site, run_id, named), key=lambda r: report.natural(r.path))
-        mine = [r for r in found if by.casefold() in _asked(r)]
+        mine = [r for r in found if by.casefold() in asked_of(r)]
         open_ = [r for r in mine if is_open(r)] or [r for r in found if is_open(r)] or mine[-1:] or found[-1:]
         return open_[0].path if open_ else None
 
@@ -469,7 +469,8 @@ def is_open(row: OpRow) -> bool:
     return row.state in ("gated", "uncertain") or (row.state == "waiting" and row.op == "ask")
 
 
-def _asked(row: OpRow) -> set[str]:
+def asked_of(row: OpRow) -> set[str]:
+    """Who an open op was put to, in small letters."""
     gate = row.data.get("gate")
     to = gate["to"] if gate else row.data.get("asked", [])
     return {str(who).casefold() for who in to}

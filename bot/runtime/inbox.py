@@ -22,6 +22,8 @@ from store import inbox, waits
 from store.dialect import Transaction
 
 log = structlog.get_logger()
+AT_ONCE = 200
+"""Events that are read at a time."""
 Passes = dict[str, dict[str, bool | str]]
 Work = Callable[[], Awaitable[None]]
 Doorman = Callable[[int, dict[str, Any]], Awaitable[bool | Work]]
@@ -39,6 +41,8 @@ class Inbox:
         self.triggers = triggers
         self.doormen: dict[str, Doorman] = {}
         """By channel: who looks first at what came from it."""
+        self.elsewhere: frozenset[str] = frozenset()
+        """Channels that another process speaks to: what came from them is left to it."""
         self._routing = asyncio.Lock()
         self._busy: set[int] = set()
         self._stopped = False
@@ -84,11 +88,28 @@ class Inbox:
     async def route_all(self) -> None:
         """Makes facts of every event that has not become one, oldest first; returns when all are applied."""
         async with self._routing:
-            while not self._stopped and (
-                events := [e for e in await self.committer.read(inbox.unrouted) if e[0] not in self._busy]
-            ):
+            left: set[int] = set()
+            while not self._stopped:
+                passed = left | self._busy
+                found = await self.committer.read(inbox.unrouted, AT_ONCE + len(passed))
+                events = [(number, event) for number, event in found if number not in passed]
+                if not events:
+                    return
                 for number, event in events:
-                    await self._route(number, event)
+                    if event["stream"].partition(":")[0] in self.elsewhere:
+                        left.add(number)
+                        continue
+                    await self._routed(number, event)
+
+    async def _routed(self, number: int, event: dict[str, Any]) -> None:
+        """Routes one; one that breaks whatever looks at it is set aside, so that it keeps nothing behind it."""
+        try:
+            await self._route(number, event)
+        except Exception as fault:
+            if database_away(fault):
+                raise
+            log.exception("an event could not be routed", received=event["id"])
+            await self.committer.insist(lambda tx: inbox.routed(tx, [number]))
 
     async def _route(self, number: int, event: dict[str, Any]) -> None:
         doorman = self.doormen.get(event["stream"].partition(":")[0])
@@ -108,7 +129,11 @@ class Inbox:
         """What takes longer is dealt with beside the others; until it is done its event stays in the inbox."""
         try:
             await work()
-        except Exception:
+        except Exception as fault:
+            if database_away(fault):
+                log.warning("database away, dealing with it again", number=number, fault=str(fault))
+                self._busy.discard(number)
+                return
             log.exception("what came could not be dealt with", number=number)
         await self.committer.insist(lambda tx: inbox.routed(tx, [number]))
         self._busy.discard(number)

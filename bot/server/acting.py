@@ -7,13 +7,14 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from bot.people import reach
 from bot.runtime.desk import Said
 from bot.server import attachments, conversation
 from bot.server.auth import has_csrf, reader_of, same_origin
 from bot.server.bodies import NoJson, TooLarge, read_form
 from bot.server.composing import fields_of
 from bot.server.respond import not_there, page, said, shown_once, told
-from bot.server.room import _own, _refused, desk_of
+from bot.server.room import _own, _refused, desk_of, logged_out
 from channels.web import render
 from channels.web.limits import UPLOAD_BYTES
 from store import runs
@@ -26,15 +27,17 @@ async def ask(request: Request) -> Response:
     reader = await reader_of(request)
     world = reader.world if reader else await desk.world()
 
-    def read(tx: Transaction) -> tuple[conversation.Item, str] | None:
+    def read(tx: Transaction) -> tuple[conversation.Item, str, bool] | None:
         row = desk.card_of(tx, token)
         item = conversation.card_item(tx, desk.site, world, row["to"], row) if row else None
-        return (item, row["to"]) if row and item else None
+        return (item, row["to"], reach.read_by_others(world, row)) if row and item else None
 
     found = await desk.committer.read(read)
     if found is None:
         return not_there(reader)
-    item, to = found
+    item, to, shared = found
+    if shared and reader is None:
+        return logged_out(request)
     theirs = reader is None or reader.email.casefold() == to.casefold()
     note = (
         None
@@ -55,12 +58,15 @@ async def ask(request: Request) -> Response:
 
 
 async def answer(request: Request) -> Response:
-    """Answers the ask of a token: as whoever is logged in, else as its own addressee (the token is theirs alone)."""
+    """Answers the ask of a token: as whoever is logged in, else as its own addressee (the token is theirs alone,
+    unless the card stands where others read it)."""
     desk, token = desk_of(request), request.path_params["token"]
     reader = await reader_of(request)
     if not same_origin(request, strict=reader is not None):
         return _refused(request, "This did not come from a page of this room. Nothing changed.", 403)
     row = await desk.committer.read(desk.card_of, token)
+    if row is not None and reader is None and reach.read_by_others(await desk.world(), row):
+        return _refused(request, "This question stands where others read it: log in to answer. Nothing changed.", 401)
     run = await desk.committer.read(runs.get, row["run"]) if row is not None else None
     uploads = render.shown(row["card"]).uploads if row is not None else 0
     uploaded: dict[str, dict[str, Any]] = {}
