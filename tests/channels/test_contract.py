@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -364,6 +365,7 @@ async def test_one_message_shows_how_a_run_stands_and_few_edits_keep_it_so(stage
         pytest.skip("nothing can be changed there")
     async with stand(stage, tmp_path) as at:
         script = "".join(f"- v{n} = let {n}\n" for n in range(200)) + "- ok = ask @ana yes no\n  > Go on?\n"
+        begun = time.monotonic()
         await stage.paste("bo", script)
         status = await at.shows("bo", "waiting on Ana")
         card = await at.card("ana", "Go on?")
@@ -371,4 +373,5 @@ async def test_one_message_shows_how_a_run_stands_and_few_edits_keep_it_so(stage
         await at.run()
         await until(lambda: any(m.ref == status.ref and "waiting on" not in m.text for m in stage.seen("bo")))
         last = next(m for m in stage.seen("bo") if m.ref == status.ref)
-        assert last.edits <= 3
+        # One a second at most, whatever moves meanwhile.
+        assert last.edits <= 2 + time.monotonic() - begun
