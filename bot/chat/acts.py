@@ -19,8 +19,6 @@ from bot.chat.door import ChatDoor
 from bot.chat.questions import Questions
 from bot.chat.scripts import Pasted, Scripts
 from bot.domain.changes import CARDS
-from bot.domain.facts import Answered
-from bot.domain.values import normalise
 from bot.engine import asks
 from bot.runtime.commit import Outcome, take
 from bot.runtime.desk import Desk, Said, said_of
@@ -172,11 +170,7 @@ class Acts:
         reason: str | None = None,
     ) -> Said:
         """An answer, in the transaction that marks its event as dealt with."""
-        fact = Answered(
-            at=self.desk.clock.now(), path=row["path"], value=normalise(value), by=who.email,
-            conversation=given.conversation if row["to"] == given.conversation else None, reason=reason,
-            id=f"{given.conversation}/{given.ident}",
-        )  # fmt: skip
+        fact = forms.fact_of(row, value, who, given, self.desk.clock.now(), reason)
 
         def write(tx: Transaction) -> Outcome:
             inbox.routed(tx, [number])
@@ -214,9 +208,7 @@ class Acts:
                 await channel.tell(given, text, alert=True)
                 return
             pasted = Pasted(number=found[0], text=text[0], given=first, by=who.email, file=text[1])
-            refused = await self.scripts.take(channel, pasted, found[1])
-            if refused is not None:
-                await channel.tell(given, refused, alert=True)
+            if not await self._taken(channel, given, pasted, found[1]):
                 return
             done = ""
         if given.ref is not None:
@@ -279,8 +271,7 @@ class Acts:
             elif self.scripts.refused(number):
                 await self.desk.committer.write(lambda tx, number=number: scripts.take_up(tx, number))
                 pasted = Pasted(number=number, text=given.text, given=given, by=who.person.email)
-                if (said := await self.scripts.take(channel, pasted)) is not None:
-                    await channel.tell(given, said, alert=True)
+                await self._taken(channel, given, pasted)
             return
 
     # --- words ------------------------------------------------------------------------------------------------
@@ -289,10 +280,7 @@ class Acts:
         if given.direct and (proof := _LINK.match(given.text.strip())) is not None:
             return partial(self._proved, channel, replace(given, data=proof[1]))
         meant = given.direct or given.mentioned or given.kind == "command"
-        words = self.commands.named(given) is None and not await self.scripts.looks_like_one(
-            given.text, who.email or ""
-        )
-        if (ref := await self.questions.asked(given, words=words)) is not None:
+        if (ref := await self.questions.asked(given, lambda: self._mere_words(given, who))) is not None:
             return partial(self.questions.reply, channel, given, who, ref)
         row = await self.desk.committer.read(self._replied, given, who)
         if row is not None and (given.reply_to is not None or given.direct or not given.mentioned):
@@ -311,6 +299,10 @@ class Acts:
         if given.mentioned or (given.direct and given.kind == "message"):
             return partial(self._aside, channel, given, who, number)
         return None
+
+    async def _mere_words(self, given: Inbound, who: senders.Who) -> bool:
+        """Whether a text is neither a command nor a script."""
+        return self.commands.named(given) is None and not await self.scripts.looks_like_one(given.text, who.email or "")
 
     async def _reply(
         self, channel: Channel, row: Mapping[str, Any], given: Inbound, who: senders.Who, number: int
@@ -368,9 +360,14 @@ class Acts:
             await channel.tell(given, f"{text} Nothing has started.", alert=True)
             return
         pasted = Pasted(number=number, text=text[0], given=given, by=who.person.email, file=text[1])
-        refused = await self.scripts.take(channel, pasted)
+        await self._taken(channel, given, pasted)
+
+    async def _taken(self, channel: Channel, given: Inbound, pasted: Pasted, act: str = "paste") -> bool:
+        """False where nothing came of a script, and whoever acted was told why."""
+        refused = await self.scripts.take(channel, pasted, act)
         if refused is not None:
             await channel.tell(given, refused, alert=True)
+        return refused is None
 
     async def _command(
         self, channel: Channel, given: Inbound, who: senders.Who, number: int, command: tuple[str, str]

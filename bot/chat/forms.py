@@ -130,11 +130,19 @@ async def answered(
     desk: Desk, row: Mapping[str, Any], value: Any, who: senders.Who, given: Inbound, reason: str | None = None
 ) -> Said:
     """An answer to a card, as whoever the platform says it is."""
-    fact = Answered(
-        at=desk.clock.now(), path=row["path"], value=normalise(value), by=who.email,
-        conversation=given.conversation if row["to"] == given.conversation else None, reason=reason,
-    )  # fmt: skip
+    fact = fact_of(row, value, who, given, desk.clock.now(), reason)
     return await desk.act(row["run"], fact, who.email or given.conversation)
+
+
+def fact_of(
+    row: Mapping[str, Any], value: Any, who: senders.Who, given: Inbound, at: datetime, reason: str | None
+) -> Answered:
+    """An answer to a card by whoever the platform says it is: a person, or the conversation that was asked."""
+    return Answered(
+        at=at, path=row["path"], value=normalise(value), by=who.email,
+        conversation=given.conversation if row["to"] == given.conversation else None, reason=reason,
+        id=f"{given.conversation}/{given.ident}",
+    )  # fmt: skip
 
 
 async def edited(

@@ -5,7 +5,7 @@ What was answered so far is kept with the message that asks next, so that a proc
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -77,14 +77,17 @@ class Questions:
             await self.desk.committer.write(keep)
         return True
 
-    async def asked(self, given: Inbound, *, words: bool) -> str | None:
+    async def asked(self, given: Inbound, words: Callable[[], Awaitable[bool]]) -> str | None:
         """The question about a field that this answers: as a reply to it, or as the next words where nobody else is
-        (`words`: they are nothing else). What somebody else says to it is no answer."""
-        where = given.conversation
-        last = await self.desk.committer.read(people.setting_of, _key(where, LAST))
-        ref = given.reply_to or (last if words and given.direct and given.kind == "message" else None)
+        (`words`: whether they are nothing else, looked into only where a question is open). What somebody else says to
+        it is no answer."""
+        where, ref = given.conversation, given.reply_to
+        if not ref and given.direct and given.kind == "message":
+            ref = await self.desk.committer.read(people.setting_of, _key(where, LAST))
         asked = await self._kept(where, ref) if ref else None
-        return ref if asked is not None and asked.by == given.sender.ref else None
+        if asked is None or asked.by != given.sender.ref:
+            return None
+        return ref if given.reply_to or await words() else None
 
     async def _kept(self, where: str, ref: str) -> Asked | None:
         kept = await self.desk.committer.read(people.setting_of, _key(where, ref))

@@ -12,7 +12,7 @@ from bot.chat import jobs, sending
 from bot.domain.errors import WaitonError
 from bot.domain.ids import digest, token
 from bot.runtime.desk import Desk
-from bot.server import composing, phrases, rights
+from bot.server import composing, rights
 from channels.base import (
     Channel,
     Choice,
@@ -32,7 +32,7 @@ from store.dialect import Transaction
 SCRIPT_BYTES = 256 * 1024
 SCRIPTS = (".md", ".markdown", ".json", ".json5", ".txt")
 """Files that may be a script."""
-KEPT = 512
+KEPT, FIXES = 512, 20
 SHOWN = 10
 """Problems that one reply shows."""
 ACTS = {"mend": "Mend and run", "wait": "Wait for the answer", "run": "Run as written", "off": "Discard"}
@@ -146,9 +146,9 @@ class Scripts:
         job = await desk.committer.read(jobs.job_of, pasted.given.conversation)
         state = await composing.state_of(desk, world, text, by=pasted.by, job=job, given={})
         if act == "mend":
-            text, state = await self._mended(pasted, state, job)
+            text, state = await self._fixed(pasted, state, job, lambda now: now.problems)
         elif act == "wait":
-            text, state = await self._waiting(pasted, state, job)
+            text, state = await self._fixed(pasted, state, job, lambda now: now.waits)
         if state.problems:
             await self._show(channel, pasted, self._problems(pasted, state, text if act == "mend" else None))
             return None
@@ -160,13 +160,10 @@ class Scripts:
         if state.waits and act not in ("run", "wait"):
             await self._show(channel, pasted, self._held(pasted, state, live=channel.capabilities.edits))
             return None
-        return await self._start(channel, pasted, text)
+        return await self._start(channel, pasted, text, state.title)
 
-    async def _start(self, channel: Channel, pasted: Pasted, text: str) -> str | None:
+    async def _start(self, channel: Channel, pasted: Pasted, text: str, title: str) -> str | None:
         desk, now = self.desk, self.desk.clock.now()
-        seen = await desk.check(text, by=pasted.by, job=None, starting=False)
-        world = await desk.world()
-        title = phrases.of_plan(seen.plan, world) if seen.plan is not None else pasted.given.conversation
 
         def ensure(tx: Transaction) -> str:
             return jobs.ensure(tx, pasted.given, pasted.by, title, now)
@@ -188,25 +185,17 @@ class Scripts:
             await channel.edit(pasted.given.conversation, stood, done)
         return None
 
-    async def _mended(self, pasted: Pasted, state: composing.State, job: str | None) -> tuple[str, composing.State]:
-        """The text with every mend that there is, from its end to its beginning, so that places stay right."""
+    async def _fixed(
+        self, pasted: Pasted, state: composing.State, job: str | None, of: Callable[[composing.State], list[Any]]
+    ) -> tuple[str, composing.State]:
+        """The text with every fix of its problems, or of what would not wait (`of`), from its end to its beginning, so
+        that places stay right."""
         text, world = pasted.text, await self.desk.world()
-        for _ in range(20):
-            fixes = [n for n, problem in enumerate(state.problems) if problem["fix"]]
+        for _ in range(FIXES):
+            fixes = [n for n, one in enumerate(of(state)) if one["fix"]]
             if not fixes:
                 break
-            text = composing.mended(text, state.problems, fixes[-1])
-            state = await composing.state_of(self.desk, world, text, by=pasted.by, job=job, given={})
-        return text, state
-
-    async def _waiting(self, pasted: Pasted, state: composing.State, job: str | None) -> tuple[str, composing.State]:
-        """The text in which what would overtake an ask waits for it."""
-        text, world = pasted.text, await self.desk.world()
-        for _ in range(20):
-            fixes = [n for n, wait in enumerate(state.waits) if wait["fix"]]
-            if not fixes:
-                break
-            text = composing.mended(text, state.waits, fixes[-1])
+            text = composing.mended(text, of(state), fixes[-1])
             state = await composing.state_of(self.desk, world, text, by=pasted.by, job=job, given={})
         return text, state
 

@@ -21,9 +21,10 @@ from bot.server.rehearsing import Rehearsal, rehearsal
 
 @dataclass(slots=True, kw_only=True)
 class State:
-    """The composer below its text. `blocked`: Run does nothing now."""
+    """The composer below its text. `title`: what it would start, in a line; `blocked`: Run does nothing now."""
 
     hint: str = ""
+    title: str = ""
     problems: list[dict[str, Any]] = field(default_factory=list)
     prose: bool = False
     ready: bool = False
@@ -131,6 +132,7 @@ def _ready(state: State, seen: Examined, world: World) -> None:
     state.ready = True
     flight = seen.preflight
     assert seen.plan is not None
+    state.title = phrases.of_plan(seen.plan, world)
     state.saves = bool(seen.plan.on)
     if flight.get("addressees"):
         state.facts.append(("Asks", ", ".join(phrases.named(str(w), world) for w in flight["addressees"])))
