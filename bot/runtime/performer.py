@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 
@@ -33,6 +33,18 @@ ENDING_S = 5
 """How long what is at work may take when the process ends."""
 
 Work = dict[str, Any]
+
+
+class Agents(Protocol):
+    """Whoever does the calls of agents (`bot.agents.agency`)."""
+
+    async def perform(self, call: Work) -> None:
+        """Does one call and reports its end."""
+        ...
+
+    def stop(self, run: str, path: str) -> None:
+        """The op begins nothing more; what is at work runs to its end."""
+        ...
 
 
 class Performer:
@@ -67,6 +79,9 @@ class Performer:
         self._ending = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._busy: set[tuple[Any, ...]] = set()
+        self.agents: Agents | None = None
+        """None where no agent is configured."""
+        self._asked: dict[tuple[Any, ...], asyncio.Task[None]] = {}
         self._kinds: dict[str, Callable[[Work], Awaitable[Any]]] = {
             "cel": self._cel,
             "jq": self._jq,
@@ -230,8 +245,29 @@ class Performer:
             await self.committer.insist(lambda tx: self._run(tx, work))
         elif work["kind"] == "stop-run":
             await self.committer.insist(lambda tx: self._stop_run(tx, work))
-        else:
+        elif self.agents is None:
             await self._report(work, error="no agent is configured")
+        else:
+            await self._agent(self.agents, work)
+
+    async def _agent(self, agents: Agents, work: Work) -> None:
+        key, task = _key(work), asyncio.current_task()
+        assert task is not None
+        self._asked[key] = task
+        try:
+            await agents.perform(work)
+        finally:
+            self._asked.pop(key, None)
+
+    def drop(self, run_id: str, step: Step) -> None:
+        """Agents whose answer a committed step does not want any more are called back; of a fan-out that it stops none
+        begins any more."""
+        if self._asked and self.agents is not None:
+            for key in [k for k in self._asked if k[0] == run_id and k[1] in step.dropped_calls]:
+                self._asked.pop(key).cancel()
+            for row in step.ops:
+                if row.open and row.data.get("stopped"):
+                    self.agents.stop(run_id, row.path)
 
     async def _perform(self, work: Work) -> None:
         try:
