@@ -14,6 +14,7 @@ from typing import Any
 import structlog
 
 from bot.agents.agency import Agency
+from bot.agents.author import Author
 from bot.agents.claude import Claude
 from bot.agents.line import Line
 from bot.agents.model import Model
@@ -33,6 +34,7 @@ from bot.runtime.inbox import Inbox
 from bot.runtime.leases import LASTS, RENEWED_S, new_holder, run_lease
 from bot.runtime.outbox import Held, NoPost, Outbox, Post
 from bot.runtime.performer import Performer
+from bot.runtime.proposals import Proposals
 from bot.runtime.sandbox import Sandbox
 from bot.runtime.toolbox import configured_tools
 from bot.runtime.tools import Tools
@@ -109,6 +111,11 @@ class Product:
         self.waker = Waker(self.clock, self.sweep)
         self.desk = Desk(self.committer, self.catalog, settings, self.clock, self.inbox, self.listeners)
         self.desk.saved.changed = self.scripts_changed
+        self.proposals = Proposals(self.desk)
+        self.author: Author | None = None
+        if self.agency is not None:
+            agency = self.agency
+            self.author = Author(self.desk, self.proposals, agency.line, agency.default, self.catalog, agency.model)
         self._unrouted = False
         self._routing: asyncio.Task[None] | None = None
         self._following: set[Any] = set()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -125,9 +125,10 @@ class Desk:
         escaping: Any = "plain",
         author: str | None = None,
         run_id: str | None = None,
+        claim: Callable[[Transaction], bool] | None = None,
     ) -> Started:
         """Checks a text and runs it in a job, as this person; refused scripts store nothing. `run_id`: so that a repeat
-        starts nothing again."""
+        starts nothing again; `claim`: what else must hold, asked in the transaction that starts it."""
         async with self._starting:
             seen = await self.check(text, by=by, job=job, inputs=inputs, escaping=escaping)
             if seen.refused or seen.plan is None:
@@ -137,9 +138,11 @@ class Desk:
                 return Started(seen=seen, saved=await self.saved.keep(seen, by=by, job=job))
             begun = run_id or new_run_id(self.clock.now())
 
-            def write(tx: Transaction) -> Outcome:
+            def write(tx: Transaction) -> Outcome | None:
                 if run_id is not None and runs.get(tx, run_id) is not None:
                     return Outcome(run=run_id)
+                if claim is not None and not claim(tx):
+                    return None
                 now = self.clock.now()
                 kept = runs.get_job(tx, job)
                 customer = kept["customer"] if kept else None
@@ -159,8 +162,8 @@ class Desk:
                 )
                 return accept(tx, self.site, row, plan, source=seen.read.source.pasted, surface=seen.read.surface)
 
-            await self.committer.write(write)
-            return Started(seen=seen, run=begun)
+            outcome = await self.committer.write(write)
+            return Started(seen=seen, run=begun if outcome is not None else None)
 
     async def run_saved(
         self, name: str, *, by: str, job: str, inputs: Mapping[str, Any] | None = None
@@ -318,6 +321,7 @@ class Desk:
             "id": run.id,
             "job": run.job,
             "owner": run.owner,
+            "author": run.data.get("author"),
             "script": run.data.get("script"),
             "version": run.data.get("version"),
             "created": _iso(run.created, zone),
