@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bot.domain.catalog import Agent, Person, Policy, StreamSpec, Workspace
 from bot.domain.cost import Price, price
@@ -387,10 +387,17 @@ def _policy(raw: Mapping[str, Any], where: str) -> Policy:
         approve={k: (v or None) for k, v in approve.items()} if approve is not None else None,
         use=dict(raw.get("use", {})),
         paste=tuple(raw["paste"]) if isinstance(raw.get("paste"), list) else raw.get("paste", "members"),
+        agent_runs=_agent_runs(raw.get("agent_runs", "confirm"), where),
         admins=tuple(raw.get("admins", ())),
         max_cost=raw.get("max_cost"),
         owner_may_approve=bool(raw.get("owner_may_approve")),
     )
+
+
+def _agent_runs(said: Any, where: str) -> Literal["confirm", "free"]:
+    if said not in ("confirm", "free"):
+        raise Misconfigured(f'{where}, [policy] agent_runs is "confirm" or "free"')
+    return said
 
 
 PLATFORMS: Mapping[str, Mapping[str, str]] = {

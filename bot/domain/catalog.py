@@ -151,11 +151,13 @@ class Workspace:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """`approve`: op name or pattern → who approves (`role:leads`, an email), None for "nobody named".
-    None in place of the mapping: the default rule (every tool not read-only or harmless)."""
+    None in place of the mapping: the default rule (every tool not read-only or harmless). `agent_runs`: what an agent
+    starts with writes holds until a person lets it run (`confirm`), or runs (`free`)."""
 
     approve: Mapping[str, str | None] | None = None
     use: Mapping[str, str] = field(default_factory=dict)
     paste: str | tuple[str, ...] = "members"
+    agent_runs: Literal["confirm", "free"] = "confirm"
     admins: tuple[str, ...] = ()
     max_cost: float | None = None
     owner_may_approve: bool = False

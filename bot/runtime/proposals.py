@@ -6,8 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from bot.domain.ids import digest
+from bot.language.check.preflight import acts
+from bot.language.script import Examined
 from bot.people import policy
 from bot.runtime.desk import Desk, Started, new_run_id
 from store import proposals
@@ -24,6 +27,17 @@ class Decided:
     run: str | None = None
     started: Started | None = None
     """What the checks said of it, where it was to run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """What became of a script that an agent hands in: it was refused or has started (`started`), or holds until a
+    person lets it run (`held`). `text`: for whoever works with that agent."""
+
+    text: str
+    seen: Examined
+    started: Started | None = None
+    held: Proposal | None = None
 
 
 class Proposals:
@@ -61,6 +75,43 @@ class Proposals:
         found = await self.get(row.id)
         assert found is not None
         return found
+
+    async def hold_or_start(
+        self,
+        text: str,
+        *,
+        by: str,
+        job: str,
+        author: str,
+        inputs: Mapping[str, Any] | None = None,
+        ident: str | None = None,
+    ) -> Begun:
+        """Takes a script that an agent (`author`, `agent:NAME`) starts for somebody who may start scripts here. One
+        that does nothing outside starts at once, as theirs; one that does is put before people, unless the policy says
+        otherwise (`agent_runs`). `ident`: the caller's own, so that a repeat gives what the first gave; of all callers
+        together."""
+        named = f"p_{digest(ident)[:16]}" if ident is not None else None
+        if named is not None and (kept := await self.get(named)) is not None:
+            seen = await self.desk.check(kept.text, by=by, job=job, starting=False)
+            return Begun(text=self._holds(kept), seen=seen, held=kept)
+        seen = await self.desk.check(text, by=by, job=job, inputs=inputs)
+        if seen.refused or seen.plan is None:
+            return Begun(text="Nothing has started.", seen=seen, started=Started(seen=seen))
+        world = await self.desk.world()
+        if world.policy.agent_runs == "confirm" and acts(seen.plan, self.desk.catalog, world):
+            row = await self.put(text, job=job, author=author, owner=by, inputs=inputs, ident=named)
+            return Begun(text=self._holds(row), seen=seen, held=row)
+        run_id = run_of(named) if named is not None else None
+        started = await self.desk.start(text, by=by, job=job, inputs=inputs, author=author, run_id=run_id)
+        if started.refused:
+            return Begun(text="Nothing has started.", seen=seen, started=started)
+        said = f"Saved as `{started.saved['name']}`." if started.saved is not None else "It runs."
+        return Begun(text=said, seen=seen, started=started)
+
+    def _holds(self, row: Proposal) -> str:
+        if row.state != "open":
+            return self._stands(row).text
+        return f"It writes, so it holds until a person taps Run: {self.desk.site.url}/jobs/{quote(row.job)}"
 
     async def get(self, ident: str) -> Proposal | None:
         return await self.desk.committer.read(proposals.get, ident)
