@@ -18,6 +18,7 @@ from bot.agents.author import Author
 from bot.agents.claude import Claude
 from bot.agents.line import Line
 from bot.agents.model import Model
+from bot.agents.wishes import Wishes
 from bot.config import Settings
 from bot.domain.catalog import World
 from bot.domain.changes import Delivery, Timer
@@ -116,6 +117,7 @@ class Product:
         if self.agency is not None:
             agency = self.agency
             self.author = Author(self.desk, self.proposals, agency.line, agency.default, self.catalog, agency.model)
+        self.wishes = Wishes(self.author, self.holder) if self.author is not None else None
         self._unrouted = False
         self._routing: asyncio.Task[None] | None = None
         self._following: set[Any] = set()
@@ -172,6 +174,7 @@ class Product:
             await self.committer.fact(run_id, Continued(at=self.clock.now()))
         await self.inbox.route_all()
         await self.performer.look()
+        await self._look_at_wishes()
         if self._posts:
             await self.outbox.start()
             await self.displays.start()
@@ -213,6 +216,7 @@ class Product:
                     await self.committer.write(lambda tx, now=now: leases.renew(tx, self.holder, now + LASTS))
                     # Whoever died on another machine says nothing: its lease runs out, and its work is taken up here.
                     await self.performer.look()
+                    await self._look_at_wishes()
                 word = await self.committer.read(leases.nudged)
                 if word != seen:
                     seen = word
@@ -230,6 +234,10 @@ class Product:
         await self._look_at_clock()
         self.listeners.tell("*", "*")
 
+    async def _look_at_wishes(self) -> None:
+        if self.wishes is not None and not self.guest:
+            await self.wishes.look()
+
     async def _look_at_clock(self) -> None:
         if (due := await self.committer.read(_next_due)) is not None:
             self.waker.due(due)
@@ -240,6 +248,8 @@ class Product:
             self._beat.cancel()
             await asyncio.gather(self._beat, return_exceptions=True)
         await asyncio.gather(*self._following, return_exceptions=True)
+        if self.wishes is not None:
+            await self.wishes.stop()
         await self.waker.stop()
         await self.displays.stop()
         await self.outbox.stop()

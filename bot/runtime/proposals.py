@@ -3,7 +3,7 @@ before that."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -45,6 +45,8 @@ class Proposals:
 
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
+        self.changed: Callable[[Proposal], None] | None = None
+        """Is told of what was put before people, decided, or written anew."""
 
     async def put(
         self,
@@ -71,8 +73,7 @@ class Proposals:
             inputs=dict(inputs) if inputs else None,
         )
         await self.desk.committer.write(lambda tx: proposals.put(tx, row))
-        self.desk.listeners.tell(job, "*")
-        found = await self.get(row.id)
+        found = await self._moved(row.id)
         assert found is not None
         return found
 
@@ -120,7 +121,7 @@ class Proposals:
         """Somebody lets it run, as their own: with their rights, and named beside the agent that wrote it. `text`: as
         they have changed it."""
         row = await self.get(ident)
-        if (refused := await self._refused(row, by)) is not None or row is None:
+        if (refused := await self.refused(row, by)) is not None or row is None:
             return refused or _NOT_THERE
 
         def claim(tx: Transaction) -> bool:
@@ -144,29 +145,49 @@ class Proposals:
             return Decided(text=said, accepted=False, started=started)
         if started.saved is not None:
             await self.desk.committer.write(lambda tx: proposals.decide(tx, ident, "run", by, self.desk.clock.now()))
+            await self._moved(ident)
             return Decided(text=f"Saved as `{started.saved['name']}`.", accepted=True, started=started)
-        self.desk.listeners.tell(row.job, "*")
+        await self._moved(ident)
         return Decided(text="It runs.", accepted=True, run=run_id, started=started)
 
     async def discard(self, ident: str, *, by: str) -> Decided:
         row = await self.get(ident)
-        if (refused := await self._refused(row, by)) is not None or row is None:
+        if (refused := await self.refused(row, by)) is not None or row is None:
             return refused or _NOT_THERE
         done = await self.desk.committer.write(
             lambda tx: proposals.decide(tx, ident, "discarded", by, self.desk.clock.now())
         )
         if not done:
             return self._stands(await self.get(ident))
-        self.desk.listeners.tell(row.job, "*")
+        await self._moved(ident)
         return Decided(text="Discarded. Nothing has started.", accepted=True)
 
-    async def replace(self, ident: str, *, by: str) -> bool:
-        """A newer proposal stands in its place."""
-        return await self.desk.committer.write(
-            lambda tx: proposals.decide(tx, ident, "replaced", by, self.desk.clock.now())
+    async def replace(self, ident: str, *, by: str, run: str | None = None) -> bool:
+        """Something newer stands in its place: another script, which has become this run."""
+        done = await self.desk.committer.write(
+            lambda tx: proposals.decide(tx, ident, "replaced", by, self.desk.clock.now(), run)
         )
+        await self._moved(ident)
+        return done
 
-    async def _refused(self, row: Proposal | None, by: str) -> Decided | None:
+    async def rewrite(self, ident: str, text: str, *, by: str) -> Decided:
+        """Somebody has changed its script, and it is to be decided anew."""
+        row = await self.get(ident)
+        if (refused := await self.refused(row, by)) is not None or row is None:
+            return refused or _NOT_THERE
+        done = await self.desk.committer.write(lambda tx: proposals.rewrite(tx, ident, text))
+        await self._moved(ident)
+        return Decided(text="Nothing has started.", accepted=True) if done else self._stands(await self.get(ident))
+
+    async def _moved(self, ident: str) -> Proposal | None:
+        found = await self.get(ident)
+        if found is not None:
+            self.desk.listeners.tell(found.job, "*")
+            if self.changed is not None:
+                self.changed(found)
+        return found
+
+    async def refused(self, row: Proposal | None, by: str) -> Decided | None:
         """Why somebody may not decide it; None where they may."""
         if row is None:
             return _NOT_THERE

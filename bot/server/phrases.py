@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from bot.domain.catalog import Catalog, World
@@ -39,6 +40,46 @@ def of_plan(plan: Plan, world: World) -> str:
     first = plan.program.ops[0]
     question = first.params.get("question") if first.op == "ask" else None
     return phrase(first, world) + (f": {short(plain(question), 50)}" if isinstance(question, str) else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One op of a plan that is read before it runs. `depth`: inside how many others; `lead`: when it comes at all (`if
+    missed`), above the first of its region."""
+
+    depth: int
+    said: str
+    lead: str = ""
+
+
+def outline(plan: Plan, world: World) -> list[Step]:
+    """A plan to read: its ops in written order, branches below what opens them."""
+    found = list(_outlined(plan.program, world, 0, ""))
+    if plan.on_error is not None:
+        found += _outlined(plan.on_error, world, 0, "if anything fails")
+    return found
+
+
+def _outlined(region: Region, world: World, depth: int, lead: str) -> Iterator[Step]:
+    for n, op in enumerate(region.ops):
+        yield Step(depth=depth, said=_detailed(op, world), lead=lead if n == 0 else "")
+        for name, inner in op.inner():
+            yield from _outlined(inner, world, depth + 1, region_words(name, op, world))
+
+
+def _detailed(op: Op, world: World) -> str:
+    """An op in plain words with what it asks, its choices and its window."""
+    said = phrase(op, world)
+    question, choices = op.params.get("question"), op.params.get("choices")
+    if isinstance(question, str):
+        said += f": “{short(plain(question), 90)}”"
+    if isinstance(choices, (list, tuple)) and choices:
+        said += ", " + words.either([f"`{plain(str(_label(one)))}`" for one in choices])
+    return said + (f", within {op.within}" if op.within else f", by {op.by}" if op.by else "")
+
+
+def _label(choice: Any) -> Any:
+    return choice.get("label", choice.get("value", "")) if isinstance(choice, Mapping) else choice
 
 
 def effects(flight: Mapping[str, Any], world: World) -> list[tuple[str, str]]:
