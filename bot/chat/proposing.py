@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
 from weakref import WeakValueDictionary
 
 import structlog
@@ -16,7 +15,7 @@ from bot.domain.ids import digest
 from bot.engine import words
 from bot.runtime.desk import Desk
 from bot.runtime.proposals import Decided, Proposals
-from bot.server import composing, phrases, rights
+from bot.server import composing, phrases, proposed, rights
 from channels.base import Busy, Channel, Choice, Form, FormField, Inbound, Message, Refused, Sent, Settled, Thing
 from channels.text import quoted
 from store import proposals, wishes
@@ -25,7 +24,7 @@ from store.proposals import Proposal
 from store.wishes import Wish
 
 log = structlog.get_logger()
-ACTS = {"run": "Run", "wait": "Wait for the answer", "asis": "Run as written", "edit": "Edit", "off": "Discard"}
+ACTS = {**proposed.ACTS, "edit": "Edit", "off": "Discard"}
 PREFIX = "a:"
 STEPS = 12
 """Steps of a plan that its card shows."""
@@ -36,7 +35,6 @@ SCRIPT = "script"
 UNKNOWN = "This script is not known here. Nothing changed."
 STRANGER = "Scripts are started by the people of this workspace. Nothing has started."
 COPY = "Copy the script below, change it and send it back. What you send runs in its place."
-HOLDS = "It would not wait, as the card says: choose there. Nothing has started."
 
 
 def data(ident: str, act: str) -> str:
@@ -140,7 +138,7 @@ class Proposing:
             await self.desk.committer.write(lambda tx: wishes.stands(tx, wish.id, ref))
 
     async def _thing(self, wish: Wish, row: Proposal | None) -> tuple[Thing, str]:
-        name = words.called(wish.author, await self.desk.world())
+        name = phrases.by_whom(wish.author, await self.desk.world())
         if wish.state == "open":
             return Message(text=f"{name} is at work on it…", note=True), "work"
         if row is None:
@@ -167,12 +165,8 @@ class Proposing:
         if state.ends is not None:
             about.append(f"Ends: by {words.clock(state.ends, world, world.now)} at the latest")
         notes = [str(wait["message"]) for wait in state.waits] + state.notes
-        if state.problems:
-            count = len(state.problems)
-            notes.append(f"it has {count} problem{'' if count == 1 else 's'} as things are now: {_told(state, 1)}")
-        elif state.inputs:
-            asked = ", ".join(f"`{one.name}`" for one in state.inputs)
-            notes.append(f"it is started with {asked}: run it from the room, where they are asked for")
+        if not state.ready:
+            notes.append(proposed.unready(state))
         parts = ["\n".join(lines), "\n".join(about), "\n".join(f"⚠ {note[:1].upper()}{note[1:]}" for note in notes)]
         note = (wish.said or "").strip() or state.title or "a script"
         return Message(
@@ -187,7 +181,7 @@ class Proposing:
 
     async def _over(self, wish: Wish, row: Proposal) -> Settled:
         world, site = await self.desk.world(), self.desk.site.url
-        who = words.called(row.by or "", world)
+        who = phrases.by_whom(row.by or "", world)
         outcome = {
             "run": f"{who} ran it",
             "discarded": f"{who} discarded it; nothing has started",
@@ -226,27 +220,11 @@ class Proposing:
                 await self._to_copy(channel, given, row, who.email)
                 return
             case act:
-                decided = await self._run(row, who.email, act)
+                decided = await proposed.let_run(self.desk, self.proposals, row, act, by=who.email)
         if not decided.accepted:
             await self._refuse(channel, given, decided, row)
         elif not channel.capabilities.edits:
             await channel.tell(given, self._and_where(decided))
-
-    async def _run(self, row: Proposal, email: str, act: str) -> Decided:
-        state = await self._state(row)
-        text = None
-        if act == "wait":
-            text, state = await composing.all_mended(
-                self.desk, row.text, state, by=row.owner, job=row.job, of=lambda now: now.waits
-            )
-        if not state.ready:
-            why = (
-                f"it has problems: {_told(state, 1)}" if state.problems else "it is started with what the room asks for"
-            )
-            return Decided(text=f"{why[:1].upper()}{why[1:]}. Nothing has started.", accepted=False)
-        if state.waits and act == "run":
-            return Decided(text=HOLDS, accepted=False)
-        return await self.proposals.run(row.id, by=email, text=text)
 
     async def _refuse(self, channel: Channel, given: Inbound, decided: Decided, row: Proposal) -> None:
         await channel.tell(given, self._and_where(decided), alert=True)
@@ -303,7 +281,7 @@ class Proposing:
         if state.problems:
             return {SCRIPT: _told(state, PROBLEMS)}
         if not state.ready:
-            return {SCRIPT: "There is no command in it." if not state.inputs else "It is started from the room."}
+            return {SCRIPT: proposed.unready(state)}
         if state.waits:
             decided = await self.proposals.rewrite(row.id, text, by=email)
         else:
@@ -313,11 +291,7 @@ class Proposing:
 
 def _acts(state: composing.State) -> list[str]:
     """What can be done with a proposal, the likeliest first."""
-    if not state.ready:
-        return ["edit", "off"]
-    if not state.waits:
-        return ["run", "edit", "off"]
-    return [*(["wait"] if any(wait["fix"] for wait in state.waits) else []), "asis", "edit", "off"]
+    return [*proposed.ways(state), "edit", "off"]
 
 
 def _line(step: phrases.Step) -> str:
@@ -327,7 +301,7 @@ def _line(step: phrases.Step) -> str:
 
 def _told(state: composing.State, most: int) -> str:
     """Problems with their lines, and what would mend them."""
-    said: list[Any] = []
+    said: list[str] = []
     for one in state.problems[:most]:
         mend = f"; {one['mend']}" if one.get("mend") else ""
         said.append(quoted(f"line {one['line']}: {one['message']}{mend}"))

@@ -117,23 +117,33 @@ class Proposals:
     async def get(self, ident: str) -> Proposal | None:
         return await self.desk.committer.read(proposals.get, ident)
 
-    async def run(self, ident: str, *, by: str, text: str | None = None) -> Decided:
+    async def run(
+        self,
+        ident: str,
+        *,
+        by: str,
+        text: str | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        instead: bool = False,
+    ) -> Decided:
         """Somebody lets it run, as their own: with their rights, and named beside the agent that wrote it. `text`: as
-        they have changed it."""
+        they have changed it; `inputs`: in place of those that it was handed in with; `instead`: it is their own script,
+        which runs in its place."""
         row = await self.get(ident)
         if (refused := await self.refused(row, by)) is not None or row is None:
             return refused or _NOT_THERE
 
         def claim(tx: Transaction) -> bool:
-            return proposals.decide(tx, ident, "run", by, self.desk.clock.now(), run_id)
+            return proposals.decide(tx, ident, state, by, self.desk.clock.now(), run_id)
 
         run_id = run_of(ident)
+        state: proposals.State = "replaced" if instead else "run"
         started = await self.desk.start(
             text if text is not None else row.text,
             by=by,
             job=row.job,
-            inputs=row.inputs,
-            author=row.author,
+            inputs=row.inputs if inputs is None else inputs,
+            author=None if instead else row.author,
             run_id=run_id,
             claim=claim,
         )
@@ -144,7 +154,7 @@ class Proposals:
             said = f"It has {problems} problem{'' if problems == 1 else 's'} as things are now. Nothing has started."
             return Decided(text=said, accepted=False, started=started)
         if started.saved is not None:
-            await self.desk.committer.write(lambda tx: proposals.decide(tx, ident, "run", by, self.desk.clock.now()))
+            await self.desk.committer.write(lambda tx: proposals.decide(tx, ident, state, by, self.desk.clock.now()))
             await self._moved(ident)
             return Decided(text=f"Saved as `{started.saved['name']}`.", accepted=True, started=started)
         await self._moved(ident)

@@ -39,6 +39,10 @@ class State:
     rehearsal: Rehearsal | None = None
     plan: Plan | None = None
     """What it would start, where it reads well."""
+    agent: str | None = None
+    """Who takes what is no script, if somebody does."""
+    replaces: str | None = None
+    """Whose proposal it would run in place of."""
 
     @property
     def label(self) -> str:

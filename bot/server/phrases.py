@@ -89,6 +89,8 @@ def effects(flight: Mapping[str, Any], world: World) -> list[tuple[str, str]]:
         found.append(("Writes", "; ".join(dict.fromkeys(writes))))
     if flight.get("agent_calls"):
         found.append(("Agents", f"{flight['agent_calls']} calls at most"))
+    elif flight.get("agent_calls", 0) is None:
+        found.append(("Agents", "as many calls as its lists are long"))
     return found
 
 
@@ -182,6 +184,11 @@ def named(who: str, world: World) -> str:
     if who == "anyone":
         return "somebody else"
     return words.called(who, world)
+
+
+def by_whom(who: str, world: World) -> str:
+    """Who did something, in words: a person or an agent by name."""
+    return who[6:] if who.startswith("agent:") else words.called(who, world)
 
 
 def plain(text: str) -> str:

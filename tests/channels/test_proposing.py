@@ -106,7 +106,7 @@ async def test_a_proposal_says_what_it_would_do_and_runs_for_whoever_lets_it(sta
             "Ends: by",
         ):
             assert said in card.text
-        assert card.buttons[:3] == ("Run", "Edit", "Discard")
+        assert card.buttons[:3] == ("Run", "Edit", "Discard") and "agent:" not in card.text
         assert await at.product.desk.find_runs() == []
         await stage.tap("bo", card, "Run")
         await at.card("ana", "Extend the pilot?")
