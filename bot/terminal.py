@@ -27,9 +27,10 @@ from bot.rehearse.lines import told
 from bot.runtime import report
 from bot.runtime.commit import world_of
 from bot.runtime.desk import Desk, is_open
+from bot.runtime.desk import said as said_ways
 from bot.runtime.files import FolderFiles
 from bot.wiring import Product
-from store import outbox, people, runs
+from store import outbox, people, runs, work
 from store.dialect import Transaction
 
 JOB = "terminal"
@@ -202,7 +203,8 @@ class _Screen:
         world = world_of(self.one.site, run, self.one.clock.now())
         by_place = {op.place: op for op, _ in plan.walk()}
         new = self._happened(rows, by_place, await self._messages())
-        self._list = [] if run.ended else self._pending(rows, by_place, world)
+        ways = said_ways(await self.one.committer.read(work.progress_of, self.run_id))
+        self._list = [] if run.ended else self._pending(rows, by_place, world, ways)
         line = tenses.line(rows, world, self.one.clock.now(), reader=self.me)
         mine = [r for r in rows if is_open(r) and self.me in _to(r)]
         put = self.asked is None or all(r.path != self.asked.path or r.rev != self.asked.rev for r in mine)
@@ -241,13 +243,15 @@ class _Screen:
             new.append(f"{mark} {row.path:<6} {told(by_place[row.place])}{why}")
         return new + said
 
-    def _pending(self, rows: list[OpRow], by_place: Mapping[str, Op], world: World) -> list[str]:
+    def _pending(
+        self, rows: list[OpRow], by_place: Mapping[str, Op], world: World, ways: Mapping[str, str]
+    ) -> list[str]:
         """What waits, on whom since when, and what is next, a line an op; regions at work are left out."""
         now = [r for r in rows if tenses.tense(r) == "waiting" and not (r.unclosed and r.state == "running")]
         later = [r for r in rows if tenses.tense(r) == "next"]
         lines: list[str] = []
         for row in now:
-            since = tenses.line([row], world, self.one.clock.now(), reader=self.me)
+            since = ways.get(row.path) or tenses.line([row], world, self.one.clock.now(), reader=self.me)
             lines.append(f"● {row.path:<6} {_called(row, by_place)}{f' · {since}' if since else ''}")
         lines += [f"○ {row.path:<6} {_called(row, by_place)}" for row in later[:NEXT]]
         return lines + ([f"  … and {len(later) - NEXT} more"] if len(later) > NEXT else [])

@@ -17,9 +17,10 @@ from bot.engine import edits, tenses
 from bot.people import reach
 from bot.runtime import report
 from bot.runtime.desk import Desk
+from bot.runtime.desk import said as said_ways
 from bot.server import composing, examples, phrases, rights
 from channels.base import Attached, Channel, Inbound, Message, Settled
-from store import inbox, ops, people, runs
+from store import inbox, ops, people, runs, work
 from store.dialect import Transaction
 
 HELP = """Paste a script (a list of commands, or JSON), in a code block or as a file.
@@ -125,7 +126,8 @@ class Commands:
             for run in _readable(tx, found, typed.person.email):
                 title = phrases.of_plan(desk.site.index(tx, run.plan).plan, world)
                 rows = ops.StoredRows(tx, run.id, run.job).pending() if run.ended is None else []
-                line = tenses.line(rows, world, world.now, reader=typed.person.email)
+                ways = said_ways(work.progress_of(tx, run.id))
+                line = tenses.line(rows, world, world.now, reader=typed.person.email, ways=ways)
                 lines.append(f"{title}: {line or report.state_of(run)}")
             return lines
 

@@ -157,6 +157,7 @@ def status(tx: Transaction, site: Site, world: World, run: RunRow) -> Status:
     done, of = item.progress or (0, 0)
     lines = [
         *(Line(tense="past", text=_line(line, world), at=line.at) for line in sorted(past, key=_when)[-PAST:]),
+        *(Line(tense="now", text=f"{name}: {said}") for name, said in item.at_work),
         *(Line(tense="now", text=f"waiting on {wait.who}", at=wait.since, until=wait.until) for wait in waits),
         *(Line(tense="next", text=_line(line, world)) for line in ahead[:NEXT]),
     ]

@@ -22,13 +22,16 @@ from bot.engine import asks, edits, tenses, verdicts, words
 from bot.runtime import report
 from bot.runtime.commit import Site
 from bot.runtime.desk import is_open
+from bot.runtime.desk import said as said_ways
 from bot.server import phrases, rail, rights
 from channels.web import render
 from channels.web.limits import RUNS_SHOWN
-from store import inbox, ops, outbox, proposals, runs, wishes
+from store import inbox, ops, outbox, proposals, runs, wishes, work
 from store.dialect import Transaction
 from store.proposals import Proposal
 
+WAYS = 8
+"""Ops at work whose progress is shown."""
 PROPOSED = 50
 """Wishes and proposals of a job that are shown, the latest."""
 _BOUND = re.compile(r"^(\s*(?:[-*+•◦▪–]|\d{1,9}[.)])\s+`?)([A-Za-z_]\w*)(\s*=\s.*)$")
@@ -59,6 +62,8 @@ class Item:
     pill: str = ""
     waits: list[Wait] = field(default_factory=list)
     progress: tuple[int, int] | None = None
+    at_work: list[tuple[str, str]] = field(default_factory=list)
+    """Ops that say how far they are: which, and their words."""
     facts: list[tuple[str, str]] = field(default_factory=list)
     ends: datetime | None = None
     notes: list[str] = field(default_factory=list)
@@ -573,6 +578,7 @@ class _Run:
             owner=run.owner.casefold() == self.email.casefold(),
         )
         item.waits = waits_of(self.rows.values(), self.world) if run.ended is None else []
+        item.at_work = self._ways() if run.ended is None else []
         if run.ended is None and not item.waits and item.state == "waiting":
             item.pill = "at work"
         elif run.state == "failed":
@@ -582,6 +588,12 @@ class _Run:
         if shown:
             item.result = "\n".join(rail.long_value(v) for v in shown)
         return item
+
+    def _ways(self) -> list[tuple[str, str]]:
+        """How far ops at work are, in written order."""
+        ways = said_ways(work.progress_of(self.tx, self.run.id))
+        found = sorted((row for row in self.rows.values() if row.path in ways), key=lambda r: report.natural(r.path))
+        return [(row.id or row.op, ways[row.path]) for row in found[:WAYS]]
 
     def _facts(self, item: Item) -> None:
         flight = self.told["preflight"]

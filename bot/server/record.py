@@ -22,7 +22,7 @@ from bot.server import attachments, conversation, phrases, rail, recorded, right
 from bot.server.auth import Reader
 from bot.server.respond import not_there, page, said, shown_once
 from bot.server.room import _around, desk_of
-from store import history, ops, outbox, runs
+from store import history, ops, outbox, runs, work
 from store.dialect import Transaction
 
 
@@ -63,6 +63,8 @@ async def show(request: Request, reader: Reader) -> Response:
             ],
             "waited": recorded.waited(found, world),
             "approvals": recorded.approvals(entries, rows, world),
+            "cost": recorded.costs(work.spent_by(tx, run_id), rows, desk.site.index(tx, run.plan).ops, world),
+            "author": phrases.by_whom(run.data["author"], world) if run.data.get("author") else None,
             "undelivered": recorded.undelivered(outbox.find(tx, run_id=run_id), world),
             "claims": claims(found, plan, world),
             "edits": [_edit(e["data"]["edit"], world) for e in entries if e["what"] == "edited"],

@@ -1,14 +1,16 @@
-"""What the record of a run says in tables: every wait with its answers, every approval with its parameters, what could
-not be delivered."""
+"""What the record of a run says in tables: every wait with its answers, every approval with its parameters, what agents
+cost, what could not be delivered."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from bot.domain import cost
 from bot.domain.catalog import World
+from bot.domain.plan import Op
 from bot.domain.record import OpRow
 from bot.domain.values import text
 from bot.engine import asks, waits, words
@@ -41,6 +43,60 @@ class Approved:
     by: str
     at: datetime | None
     why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostLine:
+    """What the agents of one step used, in words."""
+
+    what: str
+    calls: str
+    tokens: str
+    sent: str
+    cached: str
+    answered: str
+    usd: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What agents cost in a run: in a line, and by step in written order."""
+
+    said: str
+    lines: Sequence[CostLine]
+
+
+def costs(
+    spent: Mapping[str, cost.Usage], rows: Mapping[str, OpRow], plan: Mapping[str, Op], world: World
+) -> Cost | None:
+    """None where no agent was called."""
+    whole = sum(spent.values(), cost.Usage())
+    if not whole.calls:
+        return None
+    lines = [_cost(path, spent[path], rows.get(path), plan, world) for path in sorted(spent, key=report.natural)]
+    calls = f"{whole.calls:,} agent call{'' if whole.calls == 1 else 's'}"
+    return Cost(said=f"{_usd(whole)} for {calls} and {whole.tokens:,} tokens", lines=lines)
+
+
+def _cost(path: str, usage: cost.Usage, row: OpRow | None, plan: Mapping[str, Op], world: World) -> CostLine:
+    op = plan.get(row.place) if row is not None and row.place else None
+    name = f"`{row.id}`" if row is not None and row.id else phrases.phrase(op, world) if op is not None else path
+    return CostLine(
+        what=name,
+        calls=f"{usage.calls:,}",
+        tokens=f"{usage.tokens:,}",
+        sent=f"{usage.input + usage.written:,}",
+        cached=f"{usage.cached:,}",
+        answered=f"{usage.output:,}",
+        usd=_usd(usage),
+    )
+
+
+def _usd(usage: cost.Usage) -> str:
+    """An amount; where the price of some calls is not known, it says so."""
+    if usage.unpriced == usage.calls:
+        return "no known price"
+    return cost.dollars(usage.usd) + (f" and {usage.unpriced:,} calls of no known price" if usage.unpriced else "")
 
 
 def waited(rows: Iterable[OpRow], world: World) -> list[Waited]:

@@ -263,3 +263,18 @@ async def test_what_was_said_before_is_known_to_the_agent(stage: Stage, tmp_path
         await until(lambda: len(api.seen) == 2)
         told = prompt(api.seen[1])
         assert WISH in told and "Extend the pilot?" in told and told.index(WISH) < told.index("three days")
+
+
+FAN = "- all = list a b c d e f\n- answers = each all\n  > Is {it} a vowel?\n- show answers\n"
+
+
+async def test_the_live_message_says_how_far_a_fan_out_is(stage: Stage, tmp_path: Path) -> None:
+    if not stage.capabilities.edits:
+        pytest.skip("nothing can be changed there")
+    hold = asyncio.Event()
+    async with claude(lambda body: Says("YES"), hold=hold) as api, stand(stage, tmp_path, **with_model(api)) as at:
+        await stage.paste("bo", FAN)
+        live = await at.shows("bo", "answers: 0 of 6")
+        hold.set()
+        await at.run()
+        await until(lambda: any(m.ref == live.ref and "of 6" not in m.text for m in stage.seen("bo")))

@@ -192,3 +192,28 @@ LONG = """- scope = ask @ana approve decline within 2d
   - say
     > The pilot goes on for a month.
 """
+
+
+FAN = "- all = list a b c d e f\n- answers = each all\n  > Is {it} a vowel?\n- show answers\n"
+
+
+async def test_a_fan_out_shows_how_far_it_is_and_the_record_what_it_cost(room: Room, api: Claude):
+    where = await room.job("pilot", "Pilot")
+    bo = await room.person("bo")
+    await bo.goto(where)
+    api.brain, api.hold = lambda body: Says("YES"), asyncio.Event()
+    run = await room.run(FAN)
+    await bo.locator(".ways li").wait_for()
+    assert "answers 0 of 6" in await bo.locator(".ways").inner_text()
+    record = await room.person("ana")
+    await record.goto(f"{room.url}/runs/{run}")
+    assert "0 of 6" in await record.locator("#sum .ways").inner_text()
+    api.hold.set()
+    await bo.locator(".pill.good").wait_for()
+    assert await bo.locator(".ways").count() == 0
+    await record.locator("#cost").wait_for()
+    said = await record.locator("#sum").inner_text()
+    assert "for 6 agent calls and " in said and "tokens" in said and "$" in said
+    assert "answers" in await record.locator("#cost").inner_text()
+    await sound(record, "the record with its costs")
+    assert room.faults == []
