@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route as HttpRoute
 
 from bot.engine.edits import RUN_EDITS
-from bot.server import api, api_scripts, attachments
+from bot.server import api, api_proposals, api_scripts, attachments
 from bot.server.auth import reader_of
 from bot.server.respond import page
 
@@ -130,6 +130,21 @@ SCRIPT = record(
     paused={"type": "boolean"},
     told=NULLABLE,
     last={"type": ["object", "null"]},
+)
+PROPOSAL = record(
+    ("id", "job", "for", "author", "state", "at"),
+    **{"for": NULLABLE},
+    id=TEXT,
+    job=TEXT,
+    author=TEXT,
+    wish=NULLABLE,
+    answer=NULLABLE,
+    state={"enum": ["writing", "answered", "failed", "open", "run", "discarded", "replaced"]},
+    script=NULLABLE,
+    by=NULLABLE,
+    run=NULLABLE,
+    at=TEXT,
+    ended=NULLABLE,
 )
 NEW_RUN = record(("script",), script=TEXT, inputs={"type": "object"}, job=TEXT)
 ROUTES: tuple[ApiRoute, ...] = (
@@ -339,6 +354,76 @@ ROUTES: tuple[ApiRoute, ...] = (
         answers={
             200: ("text/event-stream: `id` counts from 1, `event` is what happened, `data` who, when and what", None),
             404: ("no such run", SAID),
+        },
+    ),
+    ApiRoute(
+        method="GET",
+        path="/api/proposals",
+        handler=api_proposals.find,
+        name="findProposals",
+        summary="What was said to the agent in a job, its answers, and what it proposed; the newest first.",
+        query={"job": "the job's id"},
+        answers={
+            200: ("at most 50", record(("proposals",), proposals={"type": "array", "items": PROPOSAL})),
+            404: ("no such job", SAID),
+            422: ("no job was said", SAID),
+        },
+    ),
+    ApiRoute(
+        method="POST",
+        path="/api/proposals",
+        handler=api_proposals.ask,
+        name="askAgent",
+        body=record(("wish",), wish=TEXT, job=TEXT),
+        summary="Puts the agent on work for a wish; its answer is then at `/api/proposals/ID`. No job: a new one.",
+        example={"wish": "Find out from Ana whether we extend the pilot", "job": "pilot"},
+        answers={
+            202: ("it is writing", PROPOSAL),
+            403: ("policy does not let you start scripts", SAID),
+            404: ("no such job", SAID),
+            409: ("no agent is configured", SAID),
+            422: ("no wish was given", SAID),
+        },
+    ),
+    ApiRoute(
+        method="GET",
+        path="/api/proposals/{proposal}",
+        handler=api_proposals.show,
+        name="showProposal",
+        summary="How it stands: `writing`, `answered` in words, `failed`, or a script that is `open` or was decided.",
+        answers={200: ("as it stands", PROPOSAL), 404: ("no such proposal", SAID)},
+    ),
+    ApiRoute(
+        method="POST",
+        path="/api/proposals/{proposal}/run",
+        handler=api_proposals.run,
+        name="runProposal",
+        body=record(text=TEXT, inputs={"type": "object"}),
+        optional_body=True,
+        summary="Lets a proposal run as yours, or what you changed it into. The record names you and who wrote it.",
+        example={},
+        answers={
+            201: ('the run; of a script with `on`: {"saved": {name, version}}', {"anyOf": [RUN, SAVED]}),
+            403: ("policy does not let you start scripts", SAID),
+            404: ("no such proposal", SAID),
+            409: ("decided before: by whom", SAID),
+            422: ('{"refused": […]}: every problem with its place', {"anyOf": [REFUSED, SAID]}),
+        },
+    ),
+    ApiRoute(
+        method="POST",
+        path="/api/proposals/{proposal}/discard",
+        handler=api_proposals.discard,
+        name="discardProposal",
+        body=record(),
+        optional_body=True,
+        summary="Discards a proposal: nothing of it starts.",
+        example={},
+        answers={
+            200: ("it is discarded", SAID),
+            403: ("policy does not let you start scripts", SAID),
+            404: ("no such proposal", SAID),
+            409: ("decided before: by whom", SAID),
         },
     ),
     ApiRoute(
