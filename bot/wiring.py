@@ -7,17 +7,17 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from bot.config import Settings
-from bot.domain.catalog import World
+from bot.domain.catalog import Catalog, World
 from bot.domain.changes import Delivery, Timer
+from bot.domain.errors import Misconfigured
 from bot.domain.facts import Continued, Overdue
-from bot.ops.builtin import catalog
 from bot.people import directory, reach
 from bot.runtime.clock import Clock, SystemClock
 from bot.runtime.commit import Outcome, Site, take
@@ -27,18 +27,25 @@ from bot.runtime.displays import Displays
 from bot.runtime.files import FolderFiles
 from bot.runtime.inbox import Inbox
 from bot.runtime.leases import LASTS, RENEWED_S, new_holder, run_lease
+from bot.runtime.live_ops import LiveOps
+from bot.runtime.mcp_listing import Listed, kept, known, setting_name
 from bot.runtime.outbox import Held, NoPost, Outbox, Post
 from bot.runtime.performer import Performer
 from bot.runtime.sandbox import Sandbox
 from bot.runtime.toolbox import configured_tools
-from bot.runtime.tools import Tools
+from bot.runtime.tools import Clash, Tools
 from bot.runtime.triggers import Triggers
 from bot.runtime.waker import Waker
 from store import leases, people, runs, triggers, waits
 from store.dialect import Transaction
 from store.transaction import Database, upgrade
 
+if TYPE_CHECKING:
+    from bot.runtime.mcp_tools import McpServer
+
 log = structlog.get_logger()
+FIRST_LIST_S = 10.0
+"""How long a start waits for MCP servers that have never listed their tools."""
 POLL_S = 1.0
 """How often a process looks for what others have written; no faster when idle."""
 DUE_AT_ONCE = 100
@@ -74,8 +81,9 @@ class Product:
             upgrade(settings.database)
             database = Database(settings.database)
         self.db = database
-        self.tools = tools or configured_tools(settings)
-        self.catalog = catalog(self.tools.specs)
+        self.tools = tools or configured_tools(settings, self._shelf)
+        self._ops = LiveOps(self.tools)
+        self.catalog = Catalog(ops=self._ops)
         secret = settings.secret_key or self.db.write(people.secret_key, secrets.token_urlsafe(32))
         self.db.write(directory.settle, settings)
         self._world = _World(self.db, settings)
@@ -119,6 +127,7 @@ class Product:
         """Ready to take facts: first what a process before this one left, then what is due."""
         await self.committer.start()
         await self.committer.write(lambda tx: self._hold(tx))
+        await self._start_tools()
         self.on |= await self.committer.write(self._platforms)
         if self.guest:
             self.inbox.elsewhere = self.on - self.inbox.doormen.keys()
@@ -131,6 +140,48 @@ class Product:
             await self.displays.start()
         await self.waker.start()
         self._beat = asyncio.create_task(self._beating(), name="heartbeat")
+
+    async def _start_tools(self) -> None:
+        """Connects the MCP servers in the background; whose tools nobody knows yet is waited for, a moment."""
+        for server in self.tools.servers:
+            server.heard, server.lost = self._listed, _lost
+            if not self.guest or server.listed is None:
+                server.start()
+        unknown = [server.known() for server in self.tools.servers if server.listed is None]
+        if unknown:
+            _, late = await asyncio.wait([asyncio.ensure_future(one) for one in unknown], timeout=FIRST_LIST_S)
+            for task in late:
+                task.cancel()
+            if (clash := next((s.clash for s in self.tools.servers if s.clash), None)) is not None:
+                raise Misconfigured(clash)
+
+    async def _listed(self, server: McpServer, listed: Sequence[Listed]) -> None:
+        """A server's tools are these from now on: for every check and every process."""
+        before = server.listed
+        try:
+            server.take(listed)
+            self._ops.renew(self.tools)
+        except Clash as fault:
+            if before is None:
+                raise  # it has none yet: a start says so
+            server.take(before)
+            log.warning("tools of an MCP server are not taken", server=server.name, why=str(fault))
+            return
+        if server.listed != before:
+            stored = kept(listed, server.table)
+            await self.committer.write(lambda tx: people.put_setting(tx, setting_name(server.name), stored))
+            self._keep(asyncio.create_task(self._nudge()))
+
+    def _shelf(self, name: str) -> str | None:
+        return self.db.read(people.setting_of, name)
+
+    async def _reshelve(self) -> None:
+        """Takes the lists that another process has kept."""
+        for server in self.tools.servers:
+            stored = await self.committer.read(people.setting_of, setting_name(server.name))
+            if (listed := known(stored, server.table)) is not None and listed != server.listed:
+                server.take(listed)
+                self._ops.renew(self.tools)
 
     @property
     def _posts(self) -> bool:
@@ -181,6 +232,7 @@ class Product:
             self.outbox.wake()
             await self.displays.look()
         self.people_changed()
+        await self._reshelve()
         await self._look_at_clock()
         self.listeners.tell("*", "*")
 
@@ -233,6 +285,7 @@ class Product:
             for run_id, step in outcome.steps():
                 if step.calls:
                     self.performer.take_up(run_id, step)
+                self.performer.drop(run_id, step)
                 sends = sends or (bool(step.deliveries) and self._sends(step.deliveries, outcome.job))
                 self.displays.moved(reach.surface(self._surfaces.get(outcome.job)), run_id, step)
                 for timer in step.timers:
@@ -339,6 +392,10 @@ class _World:
     def forget(self) -> None:
         with self._lock:
             self._kept = None
+
+
+def _lost(server: McpServer, why: str) -> None:
+    log.warning("an MCP server is not there", server=server.name, why=why)
 
 
 def _started_by(tx: Transaction, run_id: str) -> list[str]:

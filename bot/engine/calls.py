@@ -10,11 +10,15 @@ from bot.domain.record import OpRow
 from bot.domain.values import normalise, plain
 from bot.engine import asks, evidence, failure, gates, order, scope
 from bot.engine.turn import Turn
+from bot.language.check import rights
 
 
 def start_tool(turn: Turn, row: OpRow) -> None:
     """A tool: its parameters are substituted, shown to its approver where policy wants one, then it is called."""
     op = turn.plan_op(row)
+    who = rights.kept_for(turn.world, turn.index.spec(row.op))
+    if who is not None and turn.world.owner.casefold() not in rights.members(turn.world, who):
+        raise OpError(rights.refusal(turn.world, row.op, who))  # the policy is another one now, or a script calls this
     if "params" not in row.data:
         # A further attempt goes with the parameters of the first: they are what was approved.
         row.data["params"] = plain(scope.filled(turn, row, dict(op.params)))

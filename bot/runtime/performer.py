@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import datetime
@@ -29,6 +30,8 @@ from store.dialect import Transaction
 log = structlog.get_logger()
 AT_ONCE = 64
 """Tools and files at work at the same time."""
+CANCELLED = "cancelled"
+"""What became of a call whose result nobody wants any more."""
 ENDING_S = 5
 """How long what is at work may take when the process ends."""
 
@@ -67,6 +70,7 @@ class Performer:
         self._ending = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._busy: set[tuple[Any, ...]] = set()
+        self._called: dict[tuple[Any, ...], asyncio.Task[None]] = {}
         self._kinds: dict[str, Callable[[Work], Awaitable[Any]]] = {
             "cel": self._cel,
             "jq": self._jq,
@@ -257,7 +261,50 @@ class Performer:
 
     async def _tool(self, work: Work) -> Any:
         body = work["body"]
-        return await self.tools.call(body["tool"], dict(body["params"]), body["key"], work["timeout_s"])
+
+        def progress(done: float, total: float | None, text: str | None) -> None:
+            pass
+
+        async def keep(name: str, data: bytes) -> tuple[str, int]:
+            run = await self.committer.read(runs.get, work["run"])
+            assert run is not None
+            return await asyncio.to_thread(self.files.keep, run.job, name, io.BytesIO(data))
+
+        calling = self.tools.call(
+            body["tool"], dict(body["params"]), body["key"], work["timeout_s"], progress=progress, keep=keep
+        )
+        if not work["idempotent"]:
+            return await calling  # a write runs to its end, which is recorded
+        key, task = _key(work), asyncio.current_task()
+        assert task is not None
+        self._called[key] = task
+        try:
+            return await calling
+        except asyncio.CancelledError:
+            if self._called.get(key) is task:  # not by `cancel`: this process ends
+                raise
+            task.uncancel()
+            raise ToolFailed(CANCELLED) from None
+        finally:
+            self._called.pop(key, None)
+
+    def drop(self, run_id: str, step: Step) -> None:
+        """What a committed step stops or drops is cancelled."""
+        if self._called or self._ready:
+            for path in step.dropped_calls:
+                self.cancel(run_id, path)
+            for row in step.ops:
+                if row.open and row.data.get("stopped"):
+                    self.cancel(run_id, row.path)
+
+    def cancel(self, run_id: str, path: str) -> None:
+        """Nobody wants the result of this op any more: what may be repeated is cancelled, or not begun."""
+        for work in [w for w in self._ready if (w["run"], w["path"], w["kind"]) == (run_id, path, "tool")]:
+            if work["idempotent"]:
+                self._ready.remove(work)
+                self._begin(work, self._report(work, error=CANCELLED))
+        for key in [k for k in self._called if k[:2] == (run_id, path)]:
+            self._called.pop(key).cancel()
 
     async def _early(self, work: Work) -> None:
         for ident in work["body"]["events"]:
