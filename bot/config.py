@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from bot.domain.catalog import Agent, Person, Policy, StreamSpec, Workspace
+from bot.domain.cost import Price, price
 from bot.domain.errors import Misconfigured
 from bot.language.problems import did_you_mean, nearest
 
@@ -38,6 +39,7 @@ SECTIONS: dict[str, tuple[str, ...] | None] = {
     "streams": None,
     "tools": None,
     "agents": None,
+    "models": None,
     "templates": None,
     "policy": ("approve", "paste", "use", "agent_runs", "admins", "max_cost", "owner_may_approve"),
 }
@@ -73,6 +75,9 @@ BELONGS: Mapping[str, tuple[str, ...]] = {
 DECLARED = ("idempotent", "read_only", "destructive", "timeout", "summary")
 """What settings may say of a tool whatever it says of itself."""
 AGENT = ("model", "prompt", "tools", "default")
+PRICE = ("input", "output", "cache_write", "cache_read")
+MODEL = "claude-sonnet-4-6"
+"""The model of agents that name none, where WAITON_MODEL is not set."""
 KINDS = ("standard-webhooks", "github", "stripe", "bearer", "none")
 
 
@@ -86,6 +91,16 @@ class StreamSettings:
     id: str | None = None
     sender: str | None = None
     text: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSettings:
+    """Where agents' models are. `name`: of agents that name none; `prices`: of models, beyond those that are known."""
+
+    key: str = field(repr=False)
+    base_url: str | None = None
+    name: str = MODEL
+    prices: Mapping[str, Price] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +122,10 @@ class Settings:
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     """What the variables hold that tools name."""
     agents: tuple[Agent, ...] = ()
+    """Those that can be put on work: none without a key."""
+    keyless: tuple[str, ...] = ()
+    """Agents of the settings that have no key to work with."""
+    model: ModelSettings | None = None
     templates: Mapping[str, Any] = field(default_factory=dict)
     """What scripts name as `templates.NAME`: texts that a workspace says often."""
     policy: Policy = field(default_factory=Policy)
@@ -149,6 +168,8 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
             _known(raw.get(section, {}), keys, f"{where}, [{section}]")
     work = raw.get("workspace", {})
     platforms = _platforms(env)
+    model = _model(raw.get("models", {}), env, where)
+    agents = _agents(raw.get("agents", {}), where)
     base = path.parent if path is not None else Path()
     return Settings(
         database=database,
@@ -166,7 +187,9 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
         streams={name: _stream(name, s, env, where) for name, s in raw.get("streams", {}).items()},
         tools={name: _tool(name, t, where) for name, t in raw.get("tools", {}).items()},
         variables=_variables(raw.get("tools", {}), env, where),
-        agents=tuple(_agent(name, a, where) for name, a in raw.get("agents", {}).items()),
+        agents=(agents or (Agent(name="claude", default=True),)) if model else (),
+        keyless=() if model else tuple(agent.name for agent in agents),
+        model=model,
         templates=raw.get("templates", {}),
         policy=_policy(raw.get("policy", {}), where),
         channels=frozenset({"web", *platforms}),
@@ -366,6 +389,38 @@ def _variables(tools: Mapping[str, Any], env: Mapping[str, str], where: str) -> 
                     raise Misconfigured(f"{here}: the environment variable {variable} is not set")
                 found[variable] = value
     return found
+
+
+def _model(raw: Mapping[str, Any], env: Mapping[str, str], where: str) -> ModelSettings | None:
+    """Where models are; None without a key."""
+    prices: dict[str, Price] = {}
+    for name, given in raw.items():
+        here = f'{where}, [models."{name}"]'
+        table = _table(given, here)
+        _known(table, PRICE, here)
+        for key, value in table.items():
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
+                raise Misconfigured(f"{here} {key} must be US dollars a million tokens; it is `{value}`")
+        if "input" not in table or "output" not in table:
+            raise Misconfigured(f"{here} needs `input` and `output`: US dollars a million tokens")
+        prices[name] = price(**{key: float(value) for key, value in table.items()})
+    key = _secret(env, "ANTHROPIC_API_KEY")
+    if key is None:
+        return None
+    return ModelSettings(
+        key=key, base_url=env.get("ANTHROPIC_BASE_URL") or None, name=env.get("WAITON_MODEL") or MODEL, prices=prices
+    )
+
+
+def _agents(raw: Mapping[str, Any], where: str) -> tuple[Agent, ...]:
+    """The agents of the settings: the only one is the default agent, of several the one that says so."""
+    found = tuple(_agent(name, a, where) for name, a in raw.items())
+    chosen = [agent.name for agent in found if agent.default]
+    if len(chosen) > 1:
+        raise Misconfigured(f"{where}: {' and '.join(f'[agents.{n}]' for n in chosen)} are both `default = true`")
+    if len(found) > 1 and not chosen:
+        raise Misconfigured(f"{where}: of several agents one needs `default = true`")
+    return tuple(replace(agent, default=True) for agent in found) if len(found) == 1 else found
 
 
 def _agent(name: str, raw: Any, where: str) -> Agent:

@@ -13,6 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from bot.agents.agency import Agency
+from bot.agents.author import Author
+from bot.agents.claude import Claude
+from bot.agents.line import Line
+from bot.agents.model import Model
 from bot.config import Settings
 from bot.domain.catalog import Catalog, World
 from bot.domain.changes import Delivery, Timer
@@ -31,6 +36,7 @@ from bot.runtime.live_ops import LiveOps
 from bot.runtime.mcp_listing import Listed, kept, known, setting_name
 from bot.runtime.outbox import Held, NoPost, Outbox, Post
 from bot.runtime.performer import Performer
+from bot.runtime.proposals import Proposals
 from bot.runtime.sandbox import Sandbox
 from bot.runtime.toolbox import configured_tools
 from bot.runtime.tools import Clash, Tools
@@ -72,8 +78,10 @@ class Product:
         files: Any = None,
         tools: Tools | None = None,
         guest: bool = False,
+        model: Model | None = None,
     ) -> None:
         self.settings = settings
+        self.model = model
         self.guest = guest
         """Another process may serve this database: this one works on its own run at most."""
         self.clock = clock or SystemClock()
@@ -102,6 +110,9 @@ class Product:
             "" if guest else None,
         )
         self.site.begins = self.performer.begins
+        self.agency = self._agents(settings)
+        self.performer.agents = self.agency
+        self.performer.progressed = self._progressed
         self.triggers = Triggers(self.committer, self.clock)
         self.inbox = Inbox(self.committer, self.clock, self.sandbox, self.triggers)
         self._surfaces: OrderedDict[str, str | None] = OrderedDict()
@@ -109,10 +120,46 @@ class Product:
         self.waker = Waker(self.clock, self.sweep)
         self.desk = Desk(self.committer, self.catalog, settings, self.clock, self.inbox, self.listeners)
         self.desk.saved.changed = self.scripts_changed
+        self.proposals = Proposals(self.desk)
+        self.author: Author | None = None
+        if self.agency is not None:
+            agency = self.agency
+            self.author = Author(self.desk, self.proposals, agency.line, agency.default, self.catalog, agency.model)
         self._unrouted = False
         self._routing: asyncio.Task[None] | None = None
         self._following: set[Any] = set()
         self._beat: asyncio.Task[None] | None = None
+
+    def _agents(self, settings: Settings) -> Agency | None:
+        """Who does the agents' work; None where no agent is configured."""
+        if settings.model is None or not settings.agents:
+            return None
+        fanout = settings.workspace.fanout
+        claude = Claude(settings.model.key, settings.model.base_url, settings.model.prices, connections=fanout + 8)
+        agency = Agency(
+            self.committer,
+            self.clock,
+            Line(self.model or claude, fanout, self.clock),
+            settings.agents,
+            files=self.performer.files,
+            catalog=self.catalog,
+            call=self._read_for_agent,
+            fanout=fanout,
+            prices=settings.model.prices,
+            model=settings.model.name,
+        )
+        agency.progressed = self._progressed
+        return agency
+
+    async def _read_for_agent(self, tool: str, params: dict[str, Any]) -> Any:
+        """A read-only tool that an agent calls while at work; a read may be repeated, so its key is its own."""
+        spec = self.catalog[tool]
+        return await self.tools.call(tool, params, secrets.token_hex(8), spec.timeout.total_seconds())
+
+    def _progressed(self, run_id: str, job: str) -> None:
+        """An op of a run is further on, without a fact of its own."""
+        self.displays.further(reach.surface(self._surfaces.get(job)), run_id)
+        self.listeners.tell(job, run_id)
 
     def attach(self, post: Post) -> None:
         """The chat platforms of this process: what goes out to them, and what they show. Before `start`."""
@@ -254,6 +301,8 @@ class Product:
         await self.committer.write(lambda tx: leases.drop(tx, self.holder))
         await self.committer.stop()
         await self.sandbox.aclose()
+        if self.agency is not None:
+            await self.agency.aclose()
         await self.tools.aclose()
         self.db.close()
 
@@ -283,9 +332,9 @@ class Product:
         sends = False
         for outcome in outcomes:
             for run_id, step in outcome.steps():
+                self.performer.drop(run_id, step)
                 if step.calls:
                     self.performer.take_up(run_id, step)
-                self.performer.drop(run_id, step)
                 sends = sends or (bool(step.deliveries) and self._sends(step.deliveries, outcome.job))
                 self.displays.moved(reach.surface(self._surfaces.get(outcome.job)), run_id, step)
                 for timer in step.timers:

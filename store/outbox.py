@@ -13,7 +13,7 @@ from bot.domain.changes import CARDS, Call, Delivery, Settled
 from bot.domain.values import dump, load
 from store import runs, values
 from store.dialect import Statement, Transaction, b, instant, micros
-from store.tables import call, delivery, element, run, timer
+from store.tables import call, delivery, run, timer
 
 MOST_OPEN = 50
 """Open cards that one person has of one run (engine.md, Effects)."""
@@ -198,17 +198,6 @@ _DROP = Statement(
         call.c.state.in_([sa.literal_column("'queued'"), sa.literal_column("'sent'")]),
     )
     .values(state="dropped")
-)
-_ADD_ELEMENT = Statement(
-    lambda insert: insert(element).values({c.name: b(c.name) for c in element.c}).on_conflict_do_nothing()
-)
-_ELEMENTS = Statement(
-    sa.select(element.c.at, element.c.value).where(
-        element.c.ws == b("ws"),
-        element.c.run == b("run"),
-        element.c.path == b("path"),
-        element.c.attempt == b("attempt"),
-    )
 )
 
 
@@ -481,28 +470,3 @@ def call_sent(tx: Transaction, work: dict[str, Any], at: datetime, holder: str =
 
 def call_done(tx: Transaction, work: dict[str, Any], at: datetime) -> None:
     _CALL_DONE.run(tx, {**_key(tx, work), "at_": micros(at)})
-
-
-def add_elements(tx: Transaction, work: dict[str, Any], answers: list[tuple[int, Any]]) -> None:
-    """Saves answers of an `each` as they come."""
-    _ADD_ELEMENT.many(
-        tx,
-        [
-            {
-                "ws": tx.ws,
-                "run": runs.key(tx, work["run"]),
-                "path": work["path"],
-                "attempt": work["attempt"],
-                "at": at,
-                "value": dump(value),
-            }
-            for at, value in answers
-        ],
-    )
-
-
-def elements(tx: Transaction, work: dict[str, Any]) -> dict[int, Any]:
-    found = _ELEMENTS.all(
-        tx, {"ws": tx.ws, "run": runs.key(tx, work["run"]), "path": work["path"], "attempt": work["attempt"]}
-    )
-    return {g[0]: load(g[1]) for g in found}

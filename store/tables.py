@@ -367,7 +367,57 @@ element = _table(
     _text("value"),
     key=("run", "path", "attempt", "at"),
 )
-"""Answers of an `each`, as they come."""
+"""Answers of an `each`, as they come; none once the op has ended."""
+
+spent = _table(
+    "spent",
+    _run(),
+    _text("path", null=False),
+    _int("calls"),
+    _int("input"),
+    _int("output"),
+    _int("written"),
+    _int("cached"),
+    Column("usd", BigInteger, nullable=False, server_default="0"),
+    _int("unpriced"),
+    key=("run", "path"),
+)
+"""What agents used for an op, all attempts together: calls, tokens by kind, millionths of a dollar."""
+
+progress = _table(
+    "progress",
+    _run(),
+    _text("path", null=False),
+    _int("done"),
+    _int("total"),
+    _int("failed"),
+    _text("said"),
+    _at("since", null=False),
+    _at("at", null=False),
+    key=("run", "path"),
+)
+"""How far an op at work is: of an `each` its elements, of a tool what it told. `total` 0: not known; `since`: when the
+process at work began. Nothing once the op has ended."""
+
+proposal = _table(
+    "proposal",
+    _text("id", null=False),
+    _text("job", null=False),
+    _text("author", null=False),
+    _text("owner", null=False),
+    _text("wish"),
+    _text("text", null=False),
+    _text("inputs"),
+    _text("state", null=False),
+    _text("by"),
+    _text("run"),
+    _at("at", null=False),
+    _at("ended"),
+    Index("ix_proposal_job", "ws", "job", "at"),
+    key=("id",),
+)
+"""Scripts that agents wrote and nobody has decided on: `open`, `run`, `discarded`, `replaced`. `owner`: whom it was
+written for; `by`: who decided."""
 
 blob = _table("blob", _text("hash", null=False), _text("body", null=False), key=("hash",))
 """Large values, and what many rows share, by content."""

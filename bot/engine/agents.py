@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from bot.domain.errors import OpError
 from bot.domain.record import OpRow
+from bot.domain.values import text
 from bot.engine import scope
 from bot.engine.turn import Turn, owner_of
+from bot.language import provenance, refs
 
 
 def model(turn: Turn, row: OpRow) -> str | None:
@@ -36,6 +39,8 @@ def ask(turn: Turn, row: OpRow, who: str, *, n: int = 0, said: str | None = None
         body["choices"] = [c["label"] for c in row.data["choices"]]
     if said is not None:
         body["said"] = said
+    if outside := _outside_of_question(turn, row):
+        body["outside"] = outside
     turn.call(row, "agent", body, timeout_s=600, n=n)
 
 
@@ -61,12 +66,66 @@ def _above(turn: Turn, row: OpRow, op: str) -> list[OpRow]:
         region, rank = outer.region, outer.rank
 
 
+def _outside_of_question(turn: Turn, row: OpRow) -> list[list[int]]:
+    """Where in the question words from outside stand, as pairs of offsets; none where it is one value, which the
+    script's author means as the task."""
+    question = turn.plan_op(row).params.get("question")
+    if not isinstance(question, str) or provenance.is_task(question):
+        return []
+    outside = provenance.outside_names(turn.index.scopes, row.place, question)
+    if not outside:
+        return []
+    return spans(refs.parse(question).parts, outside, scope.lookup(turn, row))[1]
+
+
+def outside_of_each(turn: Turn, row: OpRow) -> list[str]:
+    """The names in an `each` prompt that may hold words from outside."""
+    prompt = turn.plan_op(row).params["prompt"]
+    if provenance.is_task(prompt):
+        return []
+    return sorted(provenance.outside_names(turn.index.scopes, row.place, prompt, "prompt"))
+
+
+def spans(
+    parts: tuple[str | refs.Ref, ...], outside: frozenset[str], lookup: Callable[[refs.Ref], Any]
+) -> tuple[str, list[list[int]]]:
+    """A template filled in, and where in it the values of the names `outside` stand."""
+    whole, found = "", []
+    for part in parts:
+        said = part if isinstance(part, str) else text(lookup(part))
+        if isinstance(part, refs.Ref) and part.name in outside and said:
+            found.append([len(whole), len(whole) + len(said)])
+        whole += said
+    return whole, found
+
+
+def element_prompt(body: dict[str, Any], item: Any, index: int) -> tuple[str, list[list[int]]]:
+    """The prompt of one element of an `each`, as its call has it, and where in it words from outside stand."""
+
+    def lookup(ref: refs.Ref) -> Any:
+        if ref.name in ("it", "item"):
+            return refs.follow(ref, item)
+        if ref.name == "index":
+            return index
+        return refs.follow(ref, body["names"].get(ref.name))
+
+    return spans(refs.parse(body["prompt"]).parts, frozenset(body.get("outside", ())), lookup)
+
+
+def shared_part(body: dict[str, Any]) -> str:
+    """The beginning of the prompt that every element of an `each` has: up to where the element is named."""
+    parts: list[str | refs.Ref] = []
+    for part in refs.parse(body["prompt"]).parts:
+        if isinstance(part, refs.Ref) and part.name in ("it", "item", "index"):
+            break
+        parts.append(part)
+    return spans(tuple(parts), frozenset(), lambda ref: refs.follow(ref, body["names"].get(ref.name)))[0]
+
+
 def each_prompt_names(turn: Turn, row: OpRow, prompt: str) -> dict[str, Any]:
     """The values that an `each` prompt fills in besides its element, by name."""
-    from bot.language.refs import parse
-
     found: dict[str, Any] = {}
-    for ref in parse(prompt).refs:
+    for ref in refs.parse(prompt).refs:
         if ref.name in ("it", "item", "index") or ref.name in found:
             continue
         if ref.name == "ops":

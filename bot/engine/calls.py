@@ -16,9 +16,10 @@ from bot.language.check import rights
 def start_tool(turn: Turn, row: OpRow) -> None:
     """A tool: its parameters are substituted, shown to its approver where policy wants one, then it is called."""
     op = turn.plan_op(row)
-    who = rights.kept_for(turn.world, turn.index.spec(row.op))
-    if who is not None and turn.world.owner.casefold() not in rights.members(turn.world, who):
-        raise OpError(rights.refusal(turn.world, row.op, who))  # the policy is another one now, or a script calls this
+    spec = turn.index.spec(row.op)
+    if turn.world.policy.use and not rights.may_call(turn.world, turn.run.owner, spec):
+        # The policy is another one now, or another one's script calls it.
+        raise OpError(rights.refusal(turn.world, row.op, rights.kept_for(turn.world, spec) or ()))
     if "params" not in row.data:
         # A further attempt goes with the parameters of the first: they are what was approved.
         row.data["params"] = plain(scope.filled(turn, row, dict(op.params)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Literal
 
@@ -11,6 +11,8 @@ from bot.domain.record import PENDING, OpRow
 from bot.engine import asks, waits, words
 
 Tense = Literal["happened", "waiting", "next"]
+SHOWN = 12
+"""Waits that one line names."""
 
 
 def tense(row: OpRow) -> Tense:
@@ -19,20 +21,30 @@ def tense(row: OpRow) -> Tense:
     return "next" if row.state == "planned" else "happened"
 
 
-def line(rows: Iterable[OpRow], world: World, now: datetime, *, reader: str | None = None) -> str | None:
-    """`waiting on Ana since 10:32, Bo since 09:10`, oldest first; None where nothing waits. `reader` reads "you"."""
+def line(
+    rows: Iterable[OpRow],
+    world: World,
+    now: datetime,
+    *,
+    reader: str | None = None,
+    ways: Mapping[str, str] | None = None,
+) -> str | None:
+    """`waiting on Ana since 10:32, Bo since 09:10`, oldest first; None where nothing waits. `reader` reads "you";
+    `ways`: how far ops at work are, by path, which comes first: `answers: 137 of 200 · waiting on …`."""
     found: list[tuple[datetime, str]] = []
+    at_work: list[str] = []
     for row in rows:
         said = waiting_on(row, world, now, reader=reader)
         if said is not None:
             found.append(said)
-    if not found:
-        return None
+        if ways and row.path in ways and row.state in PENDING:
+            at_work.append(f"{row.id or row.path}: {ways[row.path]}")
     found.sort()
-    shown = [text for _, text in found[:12]]
-    if len(found) > 12:
-        shown.append(f"and {len(found) - 12} more")
-    return "waiting on " + ", ".join(dict.fromkeys(shown))
+    shown = [text for _, text in found[:SHOWN]]
+    if len(found) > SHOWN:
+        shown.append(f"and {len(found) - SHOWN} more")
+    waiting = ["waiting on " + ", ".join(dict.fromkeys(shown))] if shown else []
+    return " · ".join([*at_work[:SHOWN], *waiting]) or None
 
 
 def waiting_on(row: OpRow, world: World, now: datetime, *, reader: str | None = None) -> tuple[datetime, str] | None:

@@ -490,6 +490,8 @@ def each_start(turn: Turn, row: OpRow) -> None:
     }
     if "choices" in op.params:
         body["choices"] = asks.choices_of(scope.filled(turn, row, op.params["choices"]))
+    if outside := agents.outside_of_each(turn, row):
+        body["outside"] = outside
     turn.set_own(row, True)
     turn.call(row, "each", body, timeout_s=86_400)
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from bot.domain.facts import Edited, Returned, returned
-from bot.domain.values import ErrorValue, normalise, plain, text
-from bot.engine import asks
-from bot.language import refs
+from bot.agents import replans
+from bot.domain.facts import Returned, returned
+from bot.domain.values import ErrorValue, plain, text
+from bot.engine import agents, asks
 from bot.language.durations import seconds
 from bot.rehearse.scenario import Scenario
-from bot.runtime.commit import Site, take
+from bot.runtime.commit import Site
 from store import ops
 from store.transaction import Database
 
@@ -149,7 +149,7 @@ class ScriptedAgents:
             if index >= body["most"]:
                 answers.append(ErrorValue("the budget of agent calls is spent"))
                 continue
-            prompt = each_prompt(body, item, index)
+            prompt = agents.element_prompt(body, item, index)[0]
             row = self._row(self.scenario.agents, prompt, body["model"], None)
             if row is None:
                 if self.chooser is not None:
@@ -192,35 +192,12 @@ class ScriptedAgents:
         row = rows[self._replans]
         self._replans += 1
         self._logged(work, None, None, "replan", row.get("reason"), None)
-        refused = self.db.write(lambda tx: self._apply_edits(tx, work["run"], row))
-        self._returned(work, returned(work, self.now, refused=refused))
-
-    def _apply_edits(self, tx: Any, run: str, row: dict[str, Any]) -> list[str]:
-        """All of an agent's edits, or none: the reasons where one cannot stand."""
-        tx.savepoint("edits")
-        refused: list[str] = []
-        for edit in row.get("edits") or []:
-            fact = Edited(at=self.now, by="agent:claude", edit=normalise(edit), why=row.get("reason"))
-            outcome = take(tx, self.site, run, fact)
-            refused += [r.text for r in outcome.replies if not r.accepted]
-        if refused:
-            tx.rollback_to("edits")
-        else:
-            tx.release("edits")
-        return refused
-
-
-def each_prompt(body: dict[str, Any], item: Any, index: int) -> str:
-    """The prompt of one element."""
-
-    def lookup(ref: refs.Ref) -> Any:
-        if ref.name in ("it", "item"):
-            return refs.follow(ref, item)
-        if ref.name == "index":
-            return index
-        return refs.follow(ref, body["names"].get(ref.name))
-
-    return text(refs.fill(body["prompt"], lookup))
+        by, why, edits = "agent:claude", row.get("reason"), row.get("edits") or []
+        refused, changes, _ = self.db.write(
+            lambda tx: replans.take_edits(tx, self.site, work["run"], edits, by=by, why=why, now=self.now)
+        )
+        fact = returned(work, self.now, refused=refused, changes=changes, by=by, why=why, tried=edits)
+        self._returned(work, fact)
 
 
 def _each_answer(row: dict[str, Any], choices: list[dict[str, Any]] | None) -> Any:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from bot.config import Settings
+from bot.domain import cost
 from bot.domain.catalog import Catalog, World
 from bot.domain.changes import CARDS
 from bot.domain.errors import WaitonError
@@ -34,7 +35,7 @@ from bot.runtime.inbox import Inbox
 from bot.runtime.saved import Saved
 from bot.runtime.starting import keep_told, names_for
 from bot.runtime.trial import Trial, tried
-from store import history, inbox, ops, outbox, people, runs, waits
+from store import history, inbox, ops, outbox, people, runs, waits, work
 from store.dialect import Transaction
 
 LOGIN_MINUTES = 15
@@ -124,9 +125,10 @@ class Desk:
         escaping: Any = "plain",
         author: str | None = None,
         run_id: str | None = None,
+        claim: Callable[[Transaction], bool] | None = None,
     ) -> Started:
         """Checks a text and runs it in a job, as this person; refused scripts store nothing. `run_id`: so that a repeat
-        starts nothing again."""
+        starts nothing again; `claim`: what else must hold, asked in the transaction that starts it."""
         async with self._starting:
             seen = await self.check(text, by=by, job=job, inputs=inputs, escaping=escaping)
             if seen.refused or seen.plan is None:
@@ -136,9 +138,11 @@ class Desk:
                 return Started(seen=seen, saved=await self.saved.keep(seen, by=by, job=job))
             begun = run_id or new_run_id(self.clock.now())
 
-            def write(tx: Transaction) -> Outcome:
+            def write(tx: Transaction) -> Outcome | None:
                 if run_id is not None and runs.get(tx, run_id) is not None:
                     return Outcome(run=run_id)
+                if claim is not None and not claim(tx):
+                    return None
                 now = self.clock.now()
                 kept = runs.get_job(tx, job)
                 customer = kept["customer"] if kept else None
@@ -158,8 +162,8 @@ class Desk:
                 )
                 return accept(tx, self.site, row, plan, source=seen.read.source.pasted, surface=seen.read.surface)
 
-            await self.committer.write(write)
-            return Started(seen=seen, run=begun)
+            outcome = await self.committer.write(write)
+            return Started(seen=seen, run=begun if outcome is not None else None)
 
     async def run_saved(
         self, name: str, *, by: str, job: str, inputs: Mapping[str, Any] | None = None
@@ -311,11 +315,13 @@ class Desk:
         plan = self.site.index(tx, run.plan).plan
         shown = report.shown_values(rows)
         entries = history.of_run(tx, run_id)
-        line = tenses.line(rows, world, self.clock.now())
+        spent, ways = work.spent_by(tx, run_id), work.progress_of(tx, run_id)
+        line = tenses.line(rows, world, self.clock.now(), ways=said(ways))
         found: dict[str, Any] = {
             "id": run.id,
             "job": run.job,
             "owner": run.owner,
+            "author": run.data.get("author"),
             "script": run.data.get("script"),
             "version": run.data.get("version"),
             "created": _iso(run.created, zone),
@@ -325,7 +331,12 @@ class Desk:
             "line": line,
             "result": plain(shown[0] if len(shown) == 1 else shown if shown else None),
             "held": [] if plan.sealed else history.held(tx, run.job),
-            "ops": [report.op_report(row, zone) for row in rows],
+            "ops": [
+                report.op_report(row, zone)
+                | ({"cost": cost.report(spent[row.path])} if row.path in spent else {})
+                | ({"progress": ways[row.path].said} if row.path in ways else {})
+                for row in rows
+            ],
             "deliveries": [
                 {
                     "at": _iso(d["at"], zone),
@@ -341,7 +352,7 @@ class Desk:
             ],
             "edits": [e["data"]["edit"] for e in entries if e["what"] == "edited"],
             "notes": report.error_notes(rows),
-            "cost": {"agent_calls": 0, "tokens": 0, "usd": 0},
+            "cost": cost.report(sum(spent.values(), cost.Usage())),
         }
         return found
 
@@ -356,7 +367,7 @@ class Desk:
                 "id": run.id, "job": run.job, "owner": run.owner, "script": run.data.get("script"),
                 "version": run.data.get("version"), "created": _iso(run.created, zone), "ended": _iso(run.ended, zone),
                 "state": report.state_of(run), "error": run.data.get("error"),
-                "line": tenses.line(rows, world, self.clock.now()),
+                "line": tenses.line(rows, world, self.clock.now(), ways=said(work.progress_of(tx, run.id))),
             }  # fmt: skip
 
         return await self.committer.read(read)
@@ -451,6 +462,11 @@ class Listeners:
                 yield await queue.get()
         finally:
             self._queues.discard(queue)
+
+
+def said(ways: Mapping[str, work.Progress]) -> dict[str, str]:
+    """How far ops at work are, in words, by path."""
+    return {path: way.said for path, way in ways.items() if way.said}
 
 
 def said_of(outcome: Outcome) -> Said:

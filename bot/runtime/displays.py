@@ -86,6 +86,10 @@ class Displays:
         """A step of a run was committed, in a conversation of this channel."""
         if self._wakes and (step.settled or step.cancelled):
             self.wake()
+        self.further(channel, run_id)
+
+    def further(self, channel: str, run_id: str) -> None:
+        """An op of a run is further on: its message says so."""
         if channel in self._dirty and self.post.channels[channel].capabilities.edits:
             self._dirty[channel][run_id] = None
             self._wakes[channel].set()

@@ -7,7 +7,7 @@ import io
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 
@@ -24,8 +24,10 @@ from bot.runtime.committer import DATABASE_PAUSE_S, Committer, database_away
 from bot.runtime.leases import lives, run_lease
 from bot.runtime.sandbox import Sandbox
 from bot.runtime.tools import ToolFailed, ToolLost, Tools
+from bot.runtime.ways import Way
 from store import inbox, leases, outbox, runs, scripts, triggers
 from store.dialect import Transaction
+from store.work import Progress, over, put_progress
 
 log = structlog.get_logger()
 AT_ONCE = 64
@@ -36,6 +38,18 @@ ENDING_S = 5
 """How long what is at work may take when the process ends."""
 
 Work = dict[str, Any]
+
+
+class Agents(Protocol):
+    """Whoever does the calls of agents (`bot.agents.agency`)."""
+
+    async def perform(self, call: Work) -> None:
+        """Does one call and reports its end."""
+        ...
+
+    def stop(self, run: str, path: str) -> None:
+        """The op begins nothing more; what is at work runs to its end."""
+        ...
 
 
 class Performer:
@@ -71,6 +85,11 @@ class Performer:
         self._tasks: set[asyncio.Task[None]] = set()
         self._busy: set[tuple[Any, ...]] = set()
         self._called: dict[tuple[Any, ...], asyncio.Task[None]] = {}
+        self.progressed: Callable[[str, str], None] = lambda run, job: None
+        """Told of runs (and their jobs) whose tools are further on."""
+        self.agents: Agents | None = None
+        """None where no agent is configured."""
+        self._asked: dict[tuple[Any, ...], asyncio.Task[None]] = {}
         self._kinds: dict[str, Callable[[Work], Awaitable[Any]]] = {
             "cel": self._cel,
             "jq": self._jq,
@@ -97,10 +116,11 @@ class Performer:
                 continue
             if work["state"] == "sent" and not work["idempotent"]:
                 self._busy.add(_key(work))
-                await self._report(work, error="its answer was lost: the process that made it has died", lost=True)
+                lost = {**work, "progressed": True}
+                await self._report(lost, error="its answer was lost: the process that made it has died", lost=True)
                 self._busy.discard(_key(work))
             else:
-                self._spawn(work)
+                self._spawn({**work, "progressed": work["kind"] == "tool"})
 
     async def stop(self) -> None:
         """Waits for what is at work, a moment at most, and begins nothing more but what a commit has marked as begun:
@@ -234,8 +254,32 @@ class Performer:
             await self.committer.insist(lambda tx: self._run(tx, work))
         elif work["kind"] == "stop-run":
             await self.committer.insist(lambda tx: self._stop_run(tx, work))
-        else:
+        elif self.agents is None:
             await self._report(work, error="no agent is configured")
+        else:
+            await self._agent(self.agents, work)
+
+    async def _agent(self, agents: Agents, work: Work) -> None:
+        key, task = _key(work), asyncio.current_task()
+        assert task is not None
+        self._asked[key] = task
+        try:
+            await agents.perform(work)
+        finally:
+            self._asked.pop(key, None)
+
+    def drop(self, run_id: str, step: Step) -> None:
+        """What a committed step does not want any more is called back: agents that it drops, tools that it stops and
+        that may be called again; of a fan-out that it stops none begins any more."""
+        if self._called or self._ready:
+            for path in [*step.dropped_calls, *(r.path for r in step.ops if r.open and r.data.get("stopped"))]:
+                self.cancel(run_id, path)
+        if self._asked and self.agents is not None:
+            for key in [k for k in self._asked if k[0] == run_id and k[1] in step.dropped_calls]:
+                self._asked.pop(key).cancel()
+            for row in step.ops:
+                if row.open and row.data.get("stopped"):
+                    self.agents.stop(run_id, row.path)
 
     async def _perform(self, work: Work) -> None:
         try:
@@ -262,19 +306,35 @@ class Performer:
     async def _tool(self, work: Work) -> Any:
         body = work["body"]
 
-        def progress(done: float, total: float | None, text: str | None) -> None:
-            pass
-
         async def keep(name: str, data: bytes) -> tuple[str, int]:
-            run = await self.committer.read(runs.get, work["run"])
-            assert run is not None
-            return await asyncio.to_thread(self.files.keep, run.job, name, io.BytesIO(data))
+            return await asyncio.to_thread(self.files.keep, await self._job(work["run"]), name, io.BytesIO(data))
 
-        calling = self.tools.call(
-            body["tool"], dict(body["params"]), body["key"], work["timeout_s"], progress=progress, keep=keep
-        )
+        async def further(now: Progress) -> None:
+            work["progressed"] = True
+            await self.committer.insist(lambda tx: put_progress(tx, work["run"], work["path"], now))
+            self.progressed(work["run"], await self._job(work["run"]))
+
+        way = Way(self.clock, further)
+        try:
+            return await self._called_off(
+                work,
+                self.tools.call(
+                    body["tool"], dict(body["params"]), body["key"], work["timeout_s"], progress=way.told, keep=keep
+                ),
+            )
+        finally:
+            if way.begun:
+                await way.end()
+
+    async def _job(self, run_id: str) -> str:
+        run = await self.committer.read(runs.get, run_id)
+        assert run is not None
+        return run.job
+
+    async def _called_off(self, work: Work, calling: Coroutine[Any, Any, Any]) -> Any:
+        """A call, which `cancel` ends; but a write runs to its end, which is recorded."""
         if not work["idempotent"]:
-            return await calling  # a write runs to its end, which is recorded
+            return await calling
         key, task = _key(work), asyncio.current_task()
         assert task is not None
         self._called[key] = task
@@ -287,15 +347,6 @@ class Performer:
             raise ToolFailed(CANCELLED) from None
         finally:
             self._called.pop(key, None)
-
-    def drop(self, run_id: str, step: Step) -> None:
-        """What a committed step stops or drops is cancelled."""
-        if self._called or self._ready:
-            for path in step.dropped_calls:
-                self.cancel(run_id, path)
-            for row in step.ops:
-                if row.open and row.data.get("stopped"):
-                    self.cancel(run_id, row.path)
 
     def cancel(self, run_id: str, path: str) -> None:
         """Nobody wants the result of this op any more: what may be repeated is cancelled, or not begun."""
@@ -388,6 +439,8 @@ class Performer:
 
         def done(tx: Transaction) -> None:
             outbox.call_done(tx, work, self.clock.now())
+            if work.get("progressed"):
+                over(tx, work)
 
         await self.committer.report(Result(work["run"], ended, done))
 

@@ -16,13 +16,20 @@ def check(c: Checking) -> Iterator[Problem]:
     """What the script's owner may not call. Whoever starts a script is its owner, whoever wrote or edited it."""
     for place, op, spec in c.ops():
         who = kept_for(c.world, spec)
-        if who is not None and c.world.owner.casefold() not in members(c.world, who):
+        if who is not None and not may_call(c.world, c.world.owner, spec):
             names = [c.world.name_of(email) for email in sorted(members(c.world, who))]
             mend = f"{' or '.join(names)} may start it" if 0 < len(names) <= 4 else None
             yield problem(c.name(place), "tool-not-yours", refusal(c.world, op.op, who), mend)
 
 
+def may_call(world: World, email: str, spec: OpSpec) -> bool:
+    """Whether somebody may call it at all."""
+    who = kept_for(world, spec)
+    return who is None or email.casefold() in members(world, who)
+
+
 def refusal(world: World, op: str, who: tuple[str, ...]) -> str:
+    """Why a run's owner may not call it."""
     told = " and ".join(f"`{one}`" if one.startswith("role:") else world.name_of(one) for one in who)
     return f"`{op}` is for {told}, and {world.name_of(world.owner)} is not among them"
 

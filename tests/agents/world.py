@@ -1,0 +1,34 @@
+"""A product whose agents speak to the loopback Messages API."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from bot.config import ModelSettings
+from bot.domain.catalog import Agent
+from bot.wiring import Product
+from tests.doubles.claude import KEY, Claude
+from tests.runtime.world import product
+
+HAIKU = "claude-haiku-4-5"
+
+
+@asynccontextmanager
+async def agents(folder: Path, api: Claude, **more: Any) -> AsyncGenerator[Product]:
+    """The example workspace with one agent, `claude`, on a model whose price is known."""
+    given: dict[str, Any] = {
+        "agents": (Agent(name="claude", default=True),),
+        "model": ModelSettings(key=KEY, base_url=api.url, name=HAIKU),
+        **more,
+    }
+    async with product(folder, **given) as one:
+        yield one
+
+
+def files(one: Product, **content: str) -> None:
+    """Puts files into the sandbox; `/` in names is written `__`."""
+    for name, text in content.items():
+        one.performer.files.save("", name.replace("__", "/").replace("_rs", ".rs").replace("_md", ".md"), text)
