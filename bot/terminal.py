@@ -20,7 +20,7 @@ from bot.domain.errors import WaitonError
 from bot.domain.plan import Op
 from bot.domain.record import OpRow, RunRow
 from bot.domain.values import text
-from bot.engine import tenses
+from bot.engine import tenses, verdicts
 from bot.exits import FINE, OTHERWISE, REFUSED
 from bot.people import directory
 from bot.rehearse.lines import told
@@ -368,6 +368,9 @@ def _question(row: OpRow) -> tuple[str, list[str], list[dict[str, Any]]]:
         return f"May `{row.op}` run? {params}", ["approve", "decline"], []
     if gate and gate["kind"] == "doubt":
         return f"Did `{row.op}` happen? {row.error or ''}", ["happened", "retry", "skip"], []
+    if gate and gate["kind"] == "verdict":
+        shown = text(gate["event"]["event"])
+        return f"Does this show it: {row.data['check']}\n{shown}", [c["label"] for c in verdicts.CHOICES], []
     if gate:
         return f"`{row.id or row.path}` was missed and could not be replanned", ["go on", "stop"], []
     data = row.data

@@ -19,6 +19,7 @@ from bot.engine import (
     order,
     regions,
     replanning,
+    verdicts,
     waits,
 )
 from bot.engine.turn import Turn
@@ -176,6 +177,8 @@ def _answered(turn: Turn, fact: Answered) -> None:
         gates.answered(turn, row, fact)
     elif row.state == "missed" and (row.data.get("gate") or {}).get("kind") == "replan":
         replanning.answered(turn, row, who, fact.value)
+    elif verdicts.is_asked(row):
+        verdicts.answered(turn, row, fact)
     elif row.op == "ask":
         asks.answered(turn, row, fact)
     elif row.data.get("gate"):

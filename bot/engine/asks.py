@@ -310,8 +310,16 @@ def _settle(turn: Turn, row: OpRow, value: Any, *, by: str | None) -> None:
     who = words.called(by, turn.world) if by else "the quorum"
     turn.settle_cards(row.path, f"{who} answered `{words.answer(value)}`")
     waits.disarm(turn, row)
+    call_back(turn, row)
     row.by = by
     order.finish(turn, row, value, by=by)
+
+
+def call_back(turn: Turn, row: OpRow) -> None:
+    """Agents that are still at work on the question are not waited for any more."""
+    given = {a["by"] for a in row.data.get("answers", [])}
+    if any(who.startswith("agent") and who not in given for who in row.data.get("asked", [])):
+        turn.drop_calls(row.path)
 
 
 def answer_value(turn: Turn, row: OpRow, fact: Answered) -> Any:

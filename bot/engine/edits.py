@@ -110,7 +110,12 @@ def _apply(turn: Turn, fact: Edited) -> None:
             raise Refused(f"`{row.id or row.path}` has moved on: {_stands(turn, row)}")
         if fact.rev is not None and fact.rev != row.rev:
             raise Refused(f"`{row.id or row.path}` has changed since: {_stands(turn, row)}")
+        if by_agent(fact.by) and kind.key in ("withdraw", "skip") and row.state == "waiting" and not fact.why:
+            raise Refused("an agent says why it takes a question back")
+        known = set(turn.index.ops)
         before, after = kind.apply(turn, row, edit[kind.key])
+        if by_agent(fact.by) and kind.key in ("insert", "replace"):
+            _brought(turn, row, known)
         if not row.data.get("unopened"):
             turn.touch(row)
     except (Refused, OpError) as why:
@@ -127,6 +132,17 @@ def _apply(turn: Turn, fact: Edited) -> None:
         accepted=True,
     )
     turn.step.replies[-1] = replace(turn.step.replies[-1], op=path, rev=rev)
+
+
+def by_agent(who: str) -> bool:
+    """Whether an edit is an agent's own."""
+    return who.startswith("agent:")
+
+
+def _brought(turn: Turn, row: OpRow, known: set[str]) -> None:
+    """What an agent's edit brings is kept in mind as an agent's: it sends nothing to customers by itself."""
+    fresh = [place for place in turn.index.ops if place not in known] or [row.place]
+    turn.run.data["brought"] = [*turn.run.data.get("brought", []), *fresh]
 
 
 def menu(spec: OpSpec, op: Op, row: OpRow | None) -> list[Edit]:
@@ -169,7 +185,7 @@ def find(turn: Turn, named: str, kind: Edit, by: str) -> OpRow:
 
 
 def _allowed(turn: Turn, row: OpRow, kind: Edit, by: str) -> None:
-    if by.startswith("agent:") or steers(turn.run, turn.world, by):
+    if by_agent(by) or steers(turn.run, turn.world, by):
         return
     if kind.addressee and by.casefold() in [who.casefold() for who in _asked(turn, row)]:
         return

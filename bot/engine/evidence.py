@@ -10,7 +10,7 @@ from bot.domain.errors import OpError
 from bot.domain.facts import Arrived, Returned
 from bot.domain.record import OpRow
 from bot.domain.values import text
-from bot.engine import order, scope, waits
+from bot.engine import order, scope, verdicts, waits
 from bot.engine.turn import Turn
 from bot.language import durations
 
@@ -205,18 +205,27 @@ def judged(turn: Turn, row: OpRow, fact: Returned) -> None:
     if verdict == "agrees":
         settle(turn, row, first["event"])
     elif verdict == "disagrees" and not first["early"]:
-        _claims(turn, row, "contradicted")
-        row.data["contrary"] = first["event"]
-        row.data["reason"] = reason
-        waits.miss(turn, row, "disagreed")
+        contradict(turn, row, first["event"], reason)
     elif queue:
         _judge(turn, row)
     elif row.data.get("overdue"):
         waits.miss(turn, row, "late", at=row.due)
+    elif verdict == "unclear" and not first["early"]:
+        verdicts.ask_owner(turn, row, first["event"], reason)
+
+
+def contradict(turn: Turn, row: OpRow, event: dict[str, Any], reason: str | None) -> None:
+    """The evidence disagrees: a miss at once, with claim and evidence both on record."""
+    _claims(turn, row, "contradicted")
+    row.data["contrary"] = event
+    row.data["reason"] = reason
+    waits.miss(turn, row, "disagreed")
 
 
 def settle(turn: Turn, row: OpRow, event: dict[str, Any]) -> None:
     """The evidence agrees."""
+    if verdicts.is_asked(row):
+        turn.settle_cards(row.path, "other evidence agrees")
     _claims(turn, row, "evidenced")
     if row.data.get("verdict_reason"):
         row.data["reason"] = row.data["verdict_reason"]

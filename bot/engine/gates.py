@@ -8,7 +8,8 @@ from typing import Any
 
 from bot.domain.errors import OpError
 from bot.domain.facts import Answered
-from bot.domain.record import OpRow
+from bot.domain.ids import below
+from bot.domain.record import OpRow, RunRow
 from bot.domain.values import normalise, plain, text
 from bot.engine import asks, calls, failure, order, waits, words
 from bot.engine.turn import Turn
@@ -20,10 +21,16 @@ DOUBT_CHOICES = [{"label": c, "value": c} for c in ("happened", "retry", "skip")
 def approver(turn: Turn, row: OpRow) -> str | bool | None:
     """Who approves this op by policy: a role or an email, None for nobody named, False where no approval is due."""
     found = approver_of(turn.index.catalog, turn.world, row.op, row.data.get("outside", False))
-    if found is False and turn.world.policy.approve is None and turn.run.data.get("author"):
+    if found is False and turn.world.policy.approve is None and by_agent(turn.run, row.place):
         # What an agent wrote sends nothing to customers by itself.
         return None if turn.index.spec(row.op).channel is not None else False
     return found
+
+
+def by_agent(run: RunRow, place: str) -> bool:
+    """Whether an agent wrote the op: the whole script, or what its edits brought."""
+    brought: list[str] = run.data.get("brought", [])
+    return bool(run.data.get("author")) or any(place == one or below(place, one) for one in brought)
 
 
 def approver_of(catalog: Any, world: Any, op: str, outside: bool = False) -> str | bool | None:

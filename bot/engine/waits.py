@@ -102,6 +102,10 @@ def miss(turn: Turn, row: OpRow, why: str, *, at: datetime | None = None, error:
         }[why],
     )
     disarm(turn, row)
+    if row.op == "ask":
+        from bot.engine import asks
+
+        asks.call_back(turn, row)
     if isinstance(op.on_miss, Region):
         turn.set_own(row, False)
         turn.record("missed", row, why=why)

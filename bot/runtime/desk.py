@@ -22,7 +22,7 @@ from bot.domain.ids import tapped
 from bot.domain.plan import Plan
 from bot.domain.record import OpRow, RunRow
 from bot.domain.values import normalise, plain
-from bot.engine import asks, tenses
+from bot.engine import asks, tenses, verdicts
 from bot.language.problems import Problem
 from bot.language.script import Examined, examine
 from bot.people import directory
@@ -478,10 +478,13 @@ def said_of(outcome: Outcome) -> Said:
 
 
 def is_open(row: OpRow) -> bool:
-    """Whether an op asks somebody now: an ask, an approval, a doubt, or what to do after a replan that failed."""
+    """Whether an op asks somebody now: an ask, an approval, a doubt, evidence that the judge cannot tell, or what to do
+    after a replan that failed."""
     gate = row.data.get("gate")
     if row.state == "missed":
         return bool(gate) and "by" not in gate
+    if verdicts.is_asked(row):
+        return True
     return row.state in ("gated", "uncertain") or (row.state == "waiting" and row.op == "ask")
 
 

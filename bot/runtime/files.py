@@ -161,9 +161,14 @@ class FolderFiles:
         roots = (self._job(job),) if own else (self.root,) if path.startswith("/") else (self._job(job), self.root)
         for root in dict.fromkeys(roots):
             real = Path(os.path.realpath(root / name))
-            if real.is_file() and real.is_relative_to(os.path.realpath(root)):
+            if real.is_file() and real.is_relative_to(os.path.realpath(root)) and not self._others(job, real):
                 return real
         return None
+
+    def _others(self, job: str, real: Path) -> bool:
+        """Whether a file is another job's: whoever reads a job need not read that one."""
+        jobs = Path(os.path.realpath(self.root)) / "jobs"
+        return self.job_folders and real.is_relative_to(jobs) and not real.is_relative_to(jobs / job)
 
     def glob(self, job: str, pattern: str) -> list[str]:
         fits = matcher(pattern)

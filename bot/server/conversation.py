@@ -18,7 +18,7 @@ from bot.domain.ids import tap_token
 from bot.domain.plan import Op, Plan, Region
 from bot.domain.record import OpRow, RunRow
 from bot.domain.values import text
-from bot.engine import asks, edits, tenses, words
+from bot.engine import asks, edits, tenses, verdicts, words
 from bot.runtime import report
 from bot.runtime.commit import Site
 from bot.runtime.desk import is_open
@@ -485,7 +485,7 @@ class _Run:
                 else f"you or {words.names(others, self.world)} decide" + ("s" if len(others) == 1 else "")
             )
         if row["kind"] == "doubt":
-            return "you know best whether it happened"
+            return "you decide what it shows" if verdicts.is_asked(op) else "you know best whether it happened"
         spelt = asks.spelt(op)
         need = op.data.get("need")
         if need is not None:

@@ -12,7 +12,7 @@ from bot.domain.ids import place_of
 from bot.domain.plan import Op, Plan, Region
 from bot.domain.record import OpRow, RunRow
 from bot.domain.values import ErrorValue, text
-from bot.engine import asks, edits, tenses, words
+from bot.engine import asks, edits, tenses, verdicts, words
 from bot.engine.gates import approver_of
 from bot.engine.turn import owner_of
 from bot.server import phrases
@@ -248,6 +248,8 @@ class Rail:
             line.sub.append("unknown whether it happened; its owner is asked")
         elif row.state == "running":
             line.sub.append(f"attempt {row.attempt}" if row.attempt > 1 else "at work")
+        elif verdicts.is_asked(row):
+            line.sub.append("the judge cannot tell; its owner is asked")
         for given in row.data.get("answers") or []:
             line.sub.append(
                 f"{words.called(given['by'], self.world)}: `{phrases.short(words.answer(given['answer']), 40)}`"

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.bench import chats, commands, floor, parked, scale, settle, steps
+from tests.bench import chats, commands, fanouts, floor, parked, scale, settle, steps
 
 ROUNDS = 3
 BAR = 28
@@ -175,6 +175,20 @@ def chat(t: Table) -> None:
     t.row("edits of a live message while 200 ops settle", f"{count}", "3", "", count <= 3)
 
 
+def fanning(t: Table) -> None:
+    """The SDK alone and the product by turns, against one server with 100 ms of latency."""
+    with fanouts.served() as url:
+        found = [asyncio.run(fanouts.spread(t.fresh(), url)) for _ in range(ROUNDS)]
+    times = statistics.median(f.whole_s / f.alone_s for f in found)
+    alone = statistics.median(f.alone_s for f in found)
+    what = "a fan-out of 200 elements, 32 at once, 100 ms each, against the SDK alone"
+    t.row(what, f"{times:.2f} times ({alone:.2f} s)", "1.15", "", times <= 1.15)
+    own = [fanouts.own(t.fresh()) for _ in range(ROUNDS)]
+    cpu, grown = statistics.median(o.cpu_ms for o in own), max(o.grown for o in own)
+    t.row("the engine's own cost of an element", f"{cpu:.2f} ms", "0.6 ms", "", cpu < 0.6)
+    t.row("memory of 10,000 elements", f"{grown / 2**20:.0f} MiB", "300 MiB", "", grown < 300 * 2**20)
+
+
 PARTS: dict[str, Callable[[Table], None]] = {
     "cold": cold,
     "answers": answers,
@@ -184,6 +198,7 @@ PARTS: dict[str, Callable[[Table], None]] = {
     "burst": burst,
     "parked": parking,
     "chat": chat,
+    "fanout": fanning,
 }
 
 

@@ -53,6 +53,8 @@ class Served:
     port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
     tokens: dict[str, str] = field(default_factory=dict)
+    more: dict[str, str] = field(default_factory=dict)
+    """Further variables of its environment."""
 
     def __post_init__(self) -> None:
         (self.folder / "waiton.toml").write_text(SETTINGS.replace("OUTSIDE", self.outside), encoding="utf-8")
@@ -73,6 +75,7 @@ class Served:
             "WAITON_CONFIG": str(self.folder / "waiton.toml"),
             "WAITON_PORT": str(self.port),
             "PYTHONPATH": str(ROOT),
+            **self.more,
         }
 
     def waiton(self, *args: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
