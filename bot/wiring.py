@@ -207,7 +207,7 @@ class Product:
         before = server.listed
         try:
             server.take(listed)
-            self._ops.renew(self.tools)
+            _ = self.tools.tools
         except Clash as fault:
             if before is None:
                 raise  # it has none yet: a start says so
@@ -218,6 +218,7 @@ class Product:
             stored = kept(listed, server.table)
             await self.committer.write(lambda tx: people.put_setting(tx, setting_name(server.name), stored))
             self._keep(asyncio.create_task(self._nudge()))
+        self._ops.renew(self.tools)
 
     def _shelf(self, name: str) -> str | None:
         return self.db.read(people.setting_of, name)

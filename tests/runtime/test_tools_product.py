@@ -120,15 +120,19 @@ async def test_what_a_tool_gives_is_kept_small_or_large_and_shows_no_secret(tmp_
 async def test_a_run_that_is_cancelled_ends_its_reads_and_lets_its_writes_end(tmp_path: Path) -> None:
     double = Double(tmp_path)
     async with served(double) as one:
-        reading = await started(one, "- dbl_slow steps: 1 pause: 60\n")
-        await until(lambda: "step 1" in double.done)
+        reading = await started(one, "- dbl_slow steps: 4 pause: 60\n")
+
+        async def way() -> bool:
+            return (await one.desk.show(reading))["ops"][0].get("progress") == "1 of 4, step 1"
+
+        await until(way)
         writing = await started(one, "- dbl_slow_write pause: 0.4\n")
         await until(lambda: "begun" in double.done)
         for run in (reading, writing):
             assert (await one.desk.edit(run, {"run": "cancel"}, by="bo@acme.de")).accepted
         await until(lambda: _ended(one, reading))
         await until(lambda: "cancelled" in double.done)
-        assert (await ops(one, reading))[0][2] == "cancelled"
+        assert (await ops(one, reading))[0][2] == "cancelled" and not await way()
         await until(lambda: _ended(one, writing))
         assert (await ops(one, writing))[0][0] == "done" and double.done[-1] == "written"
         assert [await state(one, r) for r in (reading, writing)] == ["cancelled", "cancelled"]
