@@ -443,10 +443,17 @@ def _policy(raw: Mapping[str, Any], where: str) -> Policy:
         approve={k: (v or None) for k, v in approve.items()} if approve is not None else None,
         use={k: _whom(v, f"{where}, [policy] use.{k}") for k, v in _table(raw.get("use", {}), "use").items()},
         paste=tuple(raw["paste"]) if isinstance(raw.get("paste"), list) else raw.get("paste", "members"),
+        agent_runs=_agent_runs(raw.get("agent_runs", "confirm"), where),
         admins=tuple(raw.get("admins", ())),
         max_cost=raw.get("max_cost"),
         owner_may_approve=bool(raw.get("owner_may_approve")),
     )
+
+
+def _agent_runs(value: Any, where: str) -> str:
+    if value not in ("confirm", "free"):
+        raise Misconfigured(f'{where}, [policy] agent_runs is "confirm" or "free"; it is `{value}`')
+    return str(value)
 
 
 def _whom(value: Any, where: str) -> str | tuple[str, ...]:

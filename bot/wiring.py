@@ -31,7 +31,7 @@ from bot.runtime.desk import Desk, Listeners
 from bot.runtime.displays import Displays
 from bot.runtime.files import FolderFiles
 from bot.runtime.inbox import Inbox
-from bot.runtime.leases import LASTS, RENEWED_S, new_holder, run_lease
+from bot.runtime.leases import LASTS, RENEWED_S, lives, new_holder, run_lease
 from bot.runtime.live_ops import LiveOps
 from bot.runtime.mcp_listing import Listed, kept, known, setting_name
 from bot.runtime.outbox import Held, NoPost, Outbox, Post
@@ -56,6 +56,8 @@ POLL_S = 1.0
 """How often a process looks for what others have written; no faster when idle."""
 DUE_AT_ONCE = 100
 """Due rows that one sweep takes to a commit."""
+SERVES = "serves:"
+"""Leases of processes that serve, not guests: one each."""
 CHANNELS = "channels"
 """The setting in the database that has the names of the platforms that are on."""
 JOBS_KEPT = 4096
@@ -84,6 +86,8 @@ class Product:
         self.model = model
         self.guest = guest
         """Another process may serve this database: this one works on its own run at most."""
+        self.stands_in = False
+        """Of a guest: it works on everything while no process serves. Before `start`."""
         self.clock = clock or SystemClock()
         if database is None:
             upgrade(settings.database)
@@ -181,6 +185,8 @@ class Product:
         for run_id in await self.committer.read(runs.with_more):
             await self.committer.fact(run_id, Continued(at=self.clock.now()))
         await self.inbox.route_all()
+        if self.stands_in:
+            await self._stand_in()
         await self.performer.look()
         if self._posts:
             await self.outbox.start()
@@ -253,6 +259,16 @@ class Product:
     def _hold(self, tx: Transaction) -> None:
         now = self.clock.now()
         leases.take(tx, f"worker:{self.holder}", self.holder, now, now + LASTS)
+        if not self.guest:
+            leases.take(tx, f"{SERVES}{self.holder}", self.holder, now, now + LASTS)
+
+    async def _stand_in(self) -> None:
+        """A guest that stands in works on everything while no process serves, and on nothing while one does."""
+        standing = await self.committer.read(leases.live, self.clock.now())
+        served = any(name.startswith(SERVES) and lives(holder, standing) for name, holder in standing.items())
+        if served != (self.performer.only is not None):
+            self.performer.only = "" if served else None
+            await self.performer.look()
 
     async def _beating(self) -> None:
         """Renews what this process holds, and sees what other processes have written: a net under the wake-ups."""
@@ -266,6 +282,8 @@ class Product:
                     await self.committer.write(lambda tx, now=now: leases.renew(tx, self.holder, now + LASTS))
                     # Whoever died on another machine says nothing: its lease runs out, and its work is taken up here.
                     await self.performer.look()
+                if self.stands_in:
+                    await self._stand_in()
                 word = await self.committer.read(leases.nudged)
                 if word != seen:
                     seen = word

@@ -157,6 +157,8 @@ class Policy:
     approve: Mapping[str, str | None] | None = None
     use: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     paste: str | tuple[str, ...] = "members"
+    agent_runs: str = "confirm"
+    """`confirm`: a run with writes that an agent starts holds until a person lets it run; else `free`."""
     admins: tuple[str, ...] = ()
     max_cost: float | None = None
     owner_may_approve: bool = False
