@@ -93,10 +93,29 @@ async def _sandbox(settings: Settings) -> str:
 
 
 async def _tools(settings: Settings) -> str:
+    """Every tool; of each MCP server whether it answers, and with how many."""
+    from bot.offline import setting_of
     from bot.runtime.toolbox import configured_tools
 
-    tools = configured_tools(settings)
-    return ", ".join(tools.tools) or "none; [tools.NAME] in the settings adds one"
+    tools = configured_tools(settings, lambda name: setting_of(settings, name))
+    said = [", ".join(tools.own)] if tools.own else []
+    away: list[str] = []
+    if tools.servers:
+        from bot.runtime.refreshing import answers, clash_of
+
+        for server, why in (await answers(tools, tools.servers)).items():
+            if why is not None:
+                away.append(
+                    f"{why}\nsee `[tools.{server}]` in the settings; scripts that call its tools fail until then"
+                )
+        for server in tools.servers:
+            if server.fault is None:
+                said.append(f"{server.name}: {len(server.tools)} {'tool' if len(server.tools) == 1 else 'tools'}")
+        if (clash := clash_of(tools)) is not None:
+            raise Fault(f"{clash}\nname the tables in [tools] otherwise, or ask whoever runs that server")
+    if away:
+        raise Fault("\n".join([*away, *said]))
+    return "; ".join(said) or "none; [tools.NAME] in the settings adds one"
 
 
 async def _people(settings: Settings) -> str:

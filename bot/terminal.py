@@ -36,12 +36,14 @@ JOB = "terminal"
 
 
 @asynccontextmanager
-async def product(*, here: bool = False) -> AsyncGenerator[Product]:
-    """A guest in the database: the server, if one runs, goes on with what is handed in."""
+async def product(*, here: bool = False, stands_in: bool = False) -> AsyncGenerator[Product]:
+    """A guest in the database: the server, if one runs, goes on with what is handed in; if none does, this process
+    does where it `stands_in`."""
     _plain_logs()
     settings = load()
     files = FolderFiles(Path.cwd(), job_folders=False) if here else None
     one = Product(settings, guest=True, files=files)
+    one.stands_in = stands_in
     await one.start()
     try:
         if not (await one.desk.world()).people:

@@ -7,9 +7,9 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -19,10 +19,10 @@ from bot.agents.claude import Claude
 from bot.agents.line import Line
 from bot.agents.model import Model
 from bot.config import Settings
-from bot.domain.catalog import World
+from bot.domain.catalog import Catalog, World
 from bot.domain.changes import Delivery, Timer
+from bot.domain.errors import Misconfigured
 from bot.domain.facts import Continued, Overdue
-from bot.ops.builtin import catalog
 from bot.people import directory, reach
 from bot.runtime.clock import Clock, SystemClock
 from bot.runtime.commit import Outcome, Site, take
@@ -31,24 +31,33 @@ from bot.runtime.desk import Desk, Listeners
 from bot.runtime.displays import Displays
 from bot.runtime.files import FolderFiles
 from bot.runtime.inbox import Inbox
-from bot.runtime.leases import LASTS, RENEWED_S, new_holder, run_lease
+from bot.runtime.leases import LASTS, RENEWED_S, lives, new_holder, run_lease
+from bot.runtime.live_ops import LiveOps
+from bot.runtime.mcp_listing import Listed, kept, known, setting_name
 from bot.runtime.outbox import Held, NoPost, Outbox, Post
 from bot.runtime.performer import Performer
 from bot.runtime.proposals import Proposals
 from bot.runtime.sandbox import Sandbox
 from bot.runtime.toolbox import configured_tools
-from bot.runtime.tools import Tools
+from bot.runtime.tools import Clash, Tools
 from bot.runtime.triggers import Triggers
 from bot.runtime.waker import Waker
 from store import leases, people, runs, triggers, waits
 from store.dialect import Transaction
 from store.transaction import Database, upgrade
 
+if TYPE_CHECKING:
+    from bot.runtime.mcp_tools import McpServer
+
 log = structlog.get_logger()
+FIRST_LIST_S = 10.0
+"""How long a start waits for MCP servers that have never listed their tools."""
 POLL_S = 1.0
 """How often a process looks for what others have written; no faster when idle."""
 DUE_AT_ONCE = 100
 """Due rows that one sweep takes to a commit."""
+SERVES = "serves:"
+"""Leases of processes that serve, not guests: one each."""
 CHANNELS = "channels"
 """The setting in the database that has the names of the platforms that are on."""
 JOBS_KEPT = 4096
@@ -77,13 +86,16 @@ class Product:
         self.model = model
         self.guest = guest
         """Another process may serve this database: this one works on its own run at most."""
+        self.stands_in = False
+        """Of a guest: it works on everything while no process serves. Before `start`."""
         self.clock = clock or SystemClock()
         if database is None:
             upgrade(settings.database)
             database = Database(settings.database)
         self.db = database
-        self.tools = tools or configured_tools(settings)
-        self.catalog = catalog(self.tools.specs)
+        self.tools = tools or configured_tools(settings, self._shelf)
+        self._ops = LiveOps(self.tools)
+        self.catalog = Catalog(ops=self._ops)
         secret = settings.secret_key or self.db.write(people.secret_key, secrets.token_urlsafe(32))
         self.db.write(directory.settle, settings)
         self._world = _World(self.db, settings)
@@ -104,6 +116,7 @@ class Product:
         self.site.begins = self.performer.begins
         self.agency = self._agents(settings)
         self.performer.agents = self.agency
+        self.performer.progressed = self._progressed
         self.triggers = Triggers(self.committer, self.clock)
         self.inbox = Inbox(self.committer, self.clock, self.sandbox, self.triggers)
         self._surfaces: OrderedDict[str, str | None] = OrderedDict()
@@ -165,18 +178,64 @@ class Product:
         """Ready to take facts: first what a process before this one left, then what is due."""
         await self.committer.start()
         await self.committer.write(lambda tx: self._hold(tx))
+        await self._start_tools()
         self.on |= await self.committer.write(self._platforms)
         if self.guest:
             self.inbox.elsewhere = self.on - self.inbox.doormen.keys()
         for run_id in await self.committer.read(runs.with_more):
             await self.committer.fact(run_id, Continued(at=self.clock.now()))
         await self.inbox.route_all()
+        if self.stands_in:
+            await self._stand_in()
         await self.performer.look()
         if self._posts:
             await self.outbox.start()
             await self.displays.start()
         await self.waker.start()
         self._beat = asyncio.create_task(self._beating(), name="heartbeat")
+
+    async def _start_tools(self) -> None:
+        """Connects the MCP servers in the background; whose tools nobody knows yet is waited for, a moment."""
+        for server in self.tools.servers:
+            server.heard, server.lost = self._listed, _lost
+            if not self.guest or server.listed is None:
+                server.start()
+        unknown = [server.known() for server in self.tools.servers if server.listed is None]
+        if unknown:
+            _, late = await asyncio.wait([asyncio.ensure_future(one) for one in unknown], timeout=FIRST_LIST_S)
+            for task in late:
+                task.cancel()
+            if (clash := next((s.clash for s in self.tools.servers if s.clash), None)) is not None:
+                raise Misconfigured(clash)
+
+    async def _listed(self, server: McpServer, listed: Sequence[Listed]) -> None:
+        """A server's tools are these from now on: for every check and every process."""
+        before = server.listed
+        try:
+            server.take(listed)
+            _ = self.tools.tools
+        except Clash as fault:
+            if before is None:
+                raise  # it has none yet: a start says so
+            server.take(before)
+            log.warning("tools of an MCP server are not taken", server=server.name, why=str(fault))
+            return
+        if server.listed != before:
+            stored = kept(listed, server.table)
+            await self.committer.write(lambda tx: people.put_setting(tx, setting_name(server.name), stored))
+            self._keep(asyncio.create_task(self._nudge()))
+        self._ops.renew(self.tools)
+
+    def _shelf(self, name: str) -> str | None:
+        return self.db.read(people.setting_of, name)
+
+    async def _reshelve(self) -> None:
+        """Takes the lists that another process has kept."""
+        for server in self.tools.servers:
+            stored = await self.committer.read(people.setting_of, setting_name(server.name))
+            if (listed := known(stored, server.table)) is not None and listed != server.listed:
+                server.take(listed)
+                self._ops.renew(self.tools)
 
     @property
     def _posts(self) -> bool:
@@ -200,6 +259,16 @@ class Product:
     def _hold(self, tx: Transaction) -> None:
         now = self.clock.now()
         leases.take(tx, f"worker:{self.holder}", self.holder, now, now + LASTS)
+        if not self.guest:
+            leases.take(tx, f"{SERVES}{self.holder}", self.holder, now, now + LASTS)
+
+    async def _stand_in(self) -> None:
+        """A guest that stands in works on everything while no process serves, and on nothing while one does."""
+        standing = await self.committer.read(leases.live, self.clock.now())
+        served = any(name.startswith(SERVES) and lives(holder, standing) for name, holder in standing.items())
+        if served != (self.performer.only is not None):
+            self.performer.only = "" if served else None
+            await self.performer.look()
 
     async def _beating(self) -> None:
         """Renews what this process holds, and sees what other processes have written: a net under the wake-ups."""
@@ -213,6 +282,8 @@ class Product:
                     await self.committer.write(lambda tx, now=now: leases.renew(tx, self.holder, now + LASTS))
                     # Whoever died on another machine says nothing: its lease runs out, and its work is taken up here.
                     await self.performer.look()
+                if self.stands_in:
+                    await self._stand_in()
                 word = await self.committer.read(leases.nudged)
                 if word != seen:
                     seen = word
@@ -227,6 +298,7 @@ class Product:
             self.outbox.wake()
             await self.displays.look()
         self.people_changed()
+        await self._reshelve()
         await self._look_at_clock()
         self.listeners.tell("*", "*")
 
@@ -388,6 +460,10 @@ class _World:
     def forget(self) -> None:
         with self._lock:
             self._kept = None
+
+
+def _lost(server: McpServer, why: str) -> None:
+    log.warning("an MCP server is not there", server=server.name, why=why)
 
 
 def _started_by(tx: Transaction, run_id: str) -> list[str]:

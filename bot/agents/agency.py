@@ -17,7 +17,7 @@ from bot.domain.catalog import Agent, Catalog
 from bot.domain.cost import Price, Usage
 from bot.domain.facts import Returned, returned
 from bot.domain.ids import token
-from bot.people.policy import may_use
+from bot.language.check.rights import may_call
 from bot.runtime.clock import Clock
 from bot.runtime.commit import Result
 from bot.runtime.committer import Committer
@@ -171,7 +171,7 @@ class Agency:
     def hands(self, agent: Agent, run: Terms) -> Hands:
         """What the agent reaches in a run: no more than whoever started it may."""
         world = self.committer.site.world(self.clock.now())
-        specs = held(self.catalog.ops.values(), agent.tools, lambda op: may_use(world, run.owner, op))
+        specs = held(self.catalog.ops.values(), agent.tools, lambda spec: may_call(world, run.owner, spec))
         return Hands(files=self.files, job=run.job, specs=tuple(specs), call=self.call)
 
     def mark(self, call: Work) -> str:

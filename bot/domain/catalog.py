@@ -153,11 +153,14 @@ class Workspace:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """`approve`: op name or pattern → who approves (`role:leads`, an email), None for "nobody named".
-    None in place of the mapping: the default rule (every tool not read-only or harmless)."""
+    None in place of the mapping: the default rule (every tool not read-only or harmless). `use`: likewise, who may
+    call a tool at all; what it does not name is everyone's."""
 
     approve: Mapping[str, str | None] | None = None
-    use: Mapping[str, str] = field(default_factory=dict)
+    use: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     paste: str | tuple[str, ...] = "members"
+    agent_runs: str = "confirm"
+    """`confirm`: a run with writes that an agent starts holds until a person lets it run; else `free`."""
     admins: tuple[str, ...] = ()
     max_cost: float | None = None
     owner_may_approve: bool = False

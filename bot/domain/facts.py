@@ -82,6 +82,8 @@ class Answered:
     reason: str | None = None
     typed: bool = False
     id: str | None = None
+    via: str | None = None
+    """The agent that gives it for `by`, as `agent:NAME`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +125,8 @@ class Edited:
     """The edited plan, checked by the shell, where the edit changes it; and the ops concerned."""
     problems: tuple[str, ...] = ()
     id: str | None = None
+    via: str | None = None
+    """The agent that makes it for `by`, as `agent:NAME`: it may do what that person may, and what an agent may."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

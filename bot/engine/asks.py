@@ -260,18 +260,19 @@ def answered(turn: Turn, row: OpRow, fact: Answered) -> None:
         turn.reply(who, f"{missing} Nothing changed.", status=422)
         return
     turn.reply(who, f"Your answer `{words.answer(value)}` is in.", accepted=True)
-    count(turn, row, voter, value, fact.reason)
+    count(turn, row, voter, value, fact.reason, fact.via)
 
 
-def count(turn: Turn, row: OpRow, voter: str, value: Any, reason: str | None = None) -> None:
-    """One voice more: settles the ask if that is enough, misses it if no answer can be reached any more."""
+def count(turn: Turn, row: OpRow, voter: str, value: Any, reason: str | None = None, via: str | None = None) -> None:
+    """One voice more: settles the ask if that is enough, misses it if no answer can be reached any more. `via`: the
+    agent that gives it for them."""
     data = row.data
     data["answers"].append(
         {"by": voter, "answer": value, "at": turn.now.isoformat(), **({"reason": reason} if reason else {})}
     )
     row.rev += 1
     turn.touch(row)
-    turn.record("answered", row, by=voter, answer=value, reason=reason)
+    turn.record("answered", row, by=voter, answer=value, reason=reason, **({"via": via} if via else {}))
     if reason:
         data["reason_given"] = reason
     need = data.get("need")
