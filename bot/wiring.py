@@ -34,7 +34,7 @@ from bot.runtime.toolbox import configured_tools
 from bot.runtime.tools import Tools
 from bot.runtime.triggers import Triggers
 from bot.runtime.waker import Waker
-from store import leases, people, runs, triggers, waits
+from store import leases, ops, people, runs, triggers, waits
 from store.dialect import Transaction
 from store.transaction import Database, upgrade
 
@@ -358,7 +358,7 @@ def _overdue(tx: Transaction, site: Site, due: list[tuple[str, str, str, datetim
     """Applies what is due. One run that cannot go on must not stop the clock of all the others."""
     tx.savepoint("every")
     try:
-        outcomes = [_past(tx, site, one, now) for one in due]
+        outcomes = _together(tx, site, due, now)
     except Exception as fault:
         if database_away(fault):
             raise
@@ -380,6 +380,19 @@ def _overdue(tx: Transaction, site: Site, due: list[tuple[str, str, str, datetim
             waits.put(tx, run_id, [Timer(path=path, kind=kind, due=now + FAULTY_AGAIN)], [], [], [])
         else:
             tx.release("one")
+    return outcomes
+
+
+def _together(tx: Transaction, site: Site, due: list[tuple[str, str, str, datetime]], now: datetime) -> list[Outcome]:
+    """Applies what is due, all or nothing: read and written for all the runs together."""
+    found = runs.ahead(tx, [run_id for run_id, *_ in due])
+    ops.ahead(tx, [row.id for row in found if site.index(tx, row.plan).small])
+    tx.gathers = True
+    try:
+        outcomes = [_past(tx, site, one, now) for one in due]
+        tx.flush()
+    finally:
+        tx.gathers = False
     return outcomes
 
 
