@@ -206,15 +206,17 @@ class Product:
         self.db.close()
 
     async def sweep(self) -> datetime | None:
-        """Applies what is due, in due order, events that came before first; gives when the next row is due."""
+        """Applies what is due, in due order, events and answers that came before first; gives when the next row is
+        due."""
         await self.inbox.route_all()
         await self.triggers.sweep()
-        while True:
-            now = self.clock.now()
-            due = await self.committer.read(waits.due, now, DUE_AT_ONCE)
-            if not due:
-                return await self.committer.read(_next_due)
-            await self.committer.write(lambda tx, due=due, now=now: _overdue(tx, self.site, due, now))
+        while await self.committer.read(waits.due, self.clock.now(), 1):
+            until = self.clock.now()
+            await self.inbox.heard()
+            while due := await self.committer.read(waits.due, until, DUE_AT_ONCE):
+                now = self.clock.now()
+                await self.committer.write(lambda tx, due=due, now=now: _overdue(tx, self.site, due, now))
+        return await self.committer.read(_next_due)
 
     def people_changed(self) -> None:
         """People, roles or saved scripts have changed: the next fact sees them."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
+from bot.runtime.inbox import Answering
 from bot.wiring import Product
-from store import history
+from store import history, inbox
 from store.dialect import Transaction
 from tests.runtime.world import product, started, state, until
 
@@ -48,6 +50,36 @@ async def test_deadlines_that_pass_together_come_out_as_each_alone(tmp_path: Pat
             expected = await said(one, alone)
             assert [await said(many, run) for run in together] == [expected] * 3
         assert expected[0] == "failed"
+
+
+async def test_the_clock_waits_for_what_may_be_an_answer_but_not_for_good(tmp_path: Path) -> None:
+    async with product(tmp_path) as one:
+        stuck, began = asyncio.Event(), asyncio.Event()
+
+        async def work() -> None:
+            began.set()
+            await stuck.wait()
+
+        async def doorman(number: int, event: dict[str, Any]) -> Answering:
+            return Answering(work)
+
+        one.inbox.doormen["camera.line_2"] = doorman
+        one.inbox.patience_s = 0.0
+        run = await started(one, MISSED)
+        await one.desk.event("camera.line_2", {"n": 1}, ident="a")
+        await began.wait()
+        one.clock.move(hours=1)
+        await one.sweep()
+        assert (await said(one, run))[1][0]["state"] == "missed"
+        one.inbox.patience_s = 3600.0
+        await one.inbox.heard()
+        assert await one.committer.read(inbox.unrouted), "it is still to be dealt with"
+        stuck.set()
+        await until(lambda: _empty(one))
+
+
+async def _empty(one: Product) -> bool:
+    return not await one.committer.read(inbox.unrouted)
 
 
 async def _with_child(one: Product) -> tuple[str, str]:
