@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import secrets
 import threading
 import time
@@ -387,13 +388,16 @@ def _overdue(tx: Transaction, site: Site, due: list[tuple[str, str, str, datetim
 
 def _together(tx: Transaction, site: Site, due: list[tuple[str, str, str, datetime]], now: datetime) -> list[Outcome]:
     """Applies what is due, all or nothing: read and written for all the runs together."""
-    found = runs.ahead(tx, [run_id for run_id, *_ in due])
-    ops.ahead(tx, [row.id for row in found if site.index(tx, row.plan).small])
+    plans = runs.ahead(tx, [run_id for run_id, *_ in due])
+    ops.ahead(tx, [run_id for run_id, plan in plans.items() if site.index(tx, plan).small])
     tx.gathers = True
+    # What a batch makes goes all at once, by its counts: the collector would walk over it, and all that is older.
+    gc.disable()
     try:
         outcomes = [_past(tx, site, one, now) for one in due]
         tx.flush()
     finally:
+        gc.enable()
         tx.gathers = False
     return outcomes
 

@@ -123,16 +123,17 @@ def lock(tx: Transaction, run_id: str) -> RunRow | None:
     return _row(tx, got) if got else None
 
 
-def ahead(tx: Transaction, ids: Sequence[str]) -> list[RunRow]:
-    """Runs that are about to be locked, locked by few statements; those that this transaction knows already stay as it
-    knows them."""
+def ahead(tx: Transaction, ids: Sequence[str]) -> dict[str, str]:
+    """Locks runs that facts are about to be applied to, by few statements; those that this transaction knows already
+    stay as it knows them. Gives the plan of each that it has read."""
     wanted = [run_id for run_id in dict.fromkeys(ids) if ("run", run_id) not in tx.known]
-    found: list[RunRow] = []
+    plans: dict[str, str] = {}
     for some in pages(wanted, ""):
         for got in (_LOCK_SOME if tx.locks else _GET_SOME).all(tx, {"ws": tx.ws, **some}):
             tx.known["run", got[0]] = got
-            found.append(_row(tx, got))
-    return found
+            tx.runs[got[0]] = got[_AT["seq"]]
+            plans[got[0]] = got[_AT["plan"]].hex()
+    return plans
 
 
 def add(tx: Transaction, row: RunRow) -> None:
