@@ -57,6 +57,14 @@ def dump(value: Any) -> str:
         return SLOW + _ENCODE(value)
 
 
+def dumped(value: Any) -> bytes:
+    """The stored form as bytes."""
+    try:
+        return orjson.dumps(value, default=_stored, option=_OURS)
+    except TypeError:
+        return dump(value).encode("utf-8", "surrogatepass")
+
+
 def load(text: str) -> Any:
     if ERROR_KEY_TEXT in text:
         return json.loads(text, object_hook=_loaded)
