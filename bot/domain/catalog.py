@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
+from bot.domain.cost import Price
+
 Kind = Literal["effect", "wait", "region", "setting"]
 ArgKind = Literal["value", "literal", "number", "choices", "stream", "expression", "addressee", "name"]
 
@@ -200,6 +202,10 @@ class World:
     customer: Mapping[str, Any] | None = None
     channels: frozenset[str] | None = None
     judge: bool = False
+    model: str | None = None
+    """The model of agents that name none; None where it is not known, as in rehearsal."""
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    """Of models, beyond those that are known."""
     workspace: Workspace = Workspace()
     policy: Policy = Policy()
 

@@ -262,11 +262,19 @@ class Performer:
     async def _agent(self, agents: Agents, work: Work) -> None:
         key, task = _key(work), asyncio.current_task()
         assert task is not None
+        if work["state"] != "sent" and not await self._mine(work):
+            return
         self._asked[key] = task
         try:
             await agents.perform(work)
         finally:
             self._asked.pop(key, None)
+
+    async def _mine(self, work: Work) -> bool:
+        """Marks a call as this process's: agents are paid for, so no two do the same. False where another has it, or
+        nobody wants it any more."""
+        (mine,) = await self.committer.insist(lambda tx: outbox.calls_sent(tx, [work], self.clock.now(), self.holder))
+        return mine
 
     def drop(self, run_id: str, step: Step) -> None:
         """What a committed step does not want any more is called back: agents that it drops, tools that it stops and

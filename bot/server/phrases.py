@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from bot.domain import cost
 from bot.domain.catalog import Catalog, World
 from bot.domain.plan import Op, Plan, Region
 from bot.engine import words
@@ -47,7 +48,7 @@ def effects(flight: Mapping[str, Any], world: World) -> list[tuple[str, str]]:
     if writes := [_write(w, world) for w in flight.get("writes") or []]:
         found.append(("Writes", "; ".join(dict.fromkeys(writes))))
     if flight.get("agent_calls"):
-        found.append(("Agents", f"{flight['agent_calls']} calls at most"))
+        found.append(("Agents", cost.at_most(flight)))
     return found
 
 
