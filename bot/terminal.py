@@ -19,7 +19,7 @@ from bot.domain.catalog import World
 from bot.domain.errors import WaitonError
 from bot.domain.plan import Op
 from bot.domain.record import OpRow, RunRow
-from bot.domain.values import text
+from bot.domain.values import summary, text
 from bot.engine import tenses, verdicts
 from bot.exits import FINE, OTHERWISE, REFUSED
 from bot.people import directory
@@ -380,7 +380,9 @@ def _question(row: OpRow) -> tuple[str, list[str], list[dict[str, Any]]]:
 
 
 def short(value: Any) -> str:
-    """A value on one line, cut where it is long."""
+    """A value on one line, cut where it is long; of a list or a record what it is and how large."""
+    if isinstance(value, (list, dict)):
+        return summary(value)
     said = text(value).replace("\n", " ")
     return said if len(said) <= 60 else said[:59] + "…"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import secrets
 import threading
 import time
@@ -42,7 +43,7 @@ from bot.runtime.toolbox import configured_tools
 from bot.runtime.tools import Clash, Tools
 from bot.runtime.triggers import Triggers
 from bot.runtime.waker import Waker
-from store import leases, people, runs, triggers, waits
+from store import leases, ops, people, runs, triggers, waits
 from store.dialect import Transaction
 from store.transaction import Database, upgrade
 
@@ -326,15 +327,17 @@ class Product:
         self.db.close()
 
     async def sweep(self) -> datetime | None:
-        """Applies what is due, in due order, events that came before first; gives when the next row is due."""
+        """Applies what is due, in due order, events and answers that came before first; gives when the next row is
+        due."""
         await self.inbox.route_all()
         await self.triggers.sweep()
-        while True:
-            now = self.clock.now()
-            due = await self.committer.read(waits.due, now, DUE_AT_ONCE)
-            if not due:
-                return await self.committer.read(_next_due)
-            await self.committer.write(lambda tx, due=due, now=now: _overdue(tx, self.site, due, now))
+        while await self.committer.read(waits.due, self.clock.now(), 1):
+            until = self.clock.now()
+            await self.inbox.heard()
+            while due := await self.committer.read(waits.due, until, DUE_AT_ONCE):
+                now = self.clock.now()
+                await self.committer.write(lambda tx, due=due, now=now: _overdue(tx, self.site, due, now))
+        return await self.committer.read(_next_due)
 
     def people_changed(self) -> None:
         """People, roles or saved scripts have changed: the next fact sees them."""
@@ -483,7 +486,7 @@ def _overdue(tx: Transaction, site: Site, due: list[tuple[str, str, str, datetim
     """Applies what is due. One run that cannot go on must not stop the clock of all the others."""
     tx.savepoint("every")
     try:
-        outcomes = [_past(tx, site, one, now) for one in due]
+        outcomes = _together(tx, site, due, now)
     except Exception as fault:
         if database_away(fault):
             raise
@@ -505,6 +508,22 @@ def _overdue(tx: Transaction, site: Site, due: list[tuple[str, str, str, datetim
             waits.put(tx, run_id, [Timer(path=path, kind=kind, due=now + FAULTY_AGAIN)], [], [], [])
         else:
             tx.release("one")
+    return outcomes
+
+
+def _together(tx: Transaction, site: Site, due: list[tuple[str, str, str, datetime]], now: datetime) -> list[Outcome]:
+    """Applies what is due, all or nothing: read and written for all the runs together."""
+    plans = runs.ahead(tx, [run_id for run_id, *_ in due])
+    ops.ahead(tx, [run_id for run_id, plan in plans.items() if site.index(tx, plan).small])
+    tx.gathers = True
+    # What a batch makes goes all at once, by its counts: the collector would walk over it, and all that is older.
+    gc.disable()
+    try:
+        outcomes = [_past(tx, site, one, now) for one in due]
+        tx.flush()
+    finally:
+        gc.enable()
+        tx.gathers = False
     return outcomes
 
 

@@ -47,6 +47,17 @@ class Claude:
             raise ModelFailed(f"the model's answer does not read: {fault.message}", again=True) from None
         return self._read(request.model, message, headers)
 
+    async def knows(self, model: str) -> None:
+        """Whether the provider takes the key and has this model. Raises ModelFailed where it does not."""
+        import anthropic
+
+        try:
+            await self._connected().models.retrieve(model, timeout=10)
+        except anthropic.APIStatusError as fault:
+            raise _refused(fault) from None
+        except anthropic.APIConnectionError as fault:
+            raise ModelFailed(f"the model cannot be reached: {fault.__cause__ or fault}") from None
+
     def _connected(self) -> Any:
         if self._client is None:
             import anthropic

@@ -72,7 +72,8 @@ class Delivered:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
     """Someone answered an ask, an approval or a doubt. `by` is an email, `conversation` where it came from when
-    the giver is known by that alone. `value` as given: a label, a value, typed text or an object of fields."""
+    the giver is known by that alone. `value` as given: a label, a value, typed text or an object of fields. `at`: when
+    it was received, which is what the deadline is held against; `now`: when it is applied, where that is later."""
 
     at: datetime
     path: str
@@ -84,6 +85,7 @@ class Answered:
     id: str | None = None
     via: str | None = None
     """The agent that gives it for `by`, as `agent:NAME`."""
+    now: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,5 +139,11 @@ class Continued:
 
 
 Fact = Accepted | Returned | Delivered | Answered | Arrived | Overdue | Edited | Continued
+
+
+def applied(fact: Fact) -> datetime:
+    """When a fact is applied: later than it was received where what received it ended in between."""
+    return (fact.now or fact.at) if isinstance(fact, Answered | Arrived) else fact.at
+
 
 Verdict = Literal["agrees", "disagrees", "unclear"]

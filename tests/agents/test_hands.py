@@ -66,9 +66,9 @@ async def test_what_it_may_not_reach_is_told_to_it_as_not_there(name: str, given
 
 def test_it_holds_read_only_tools_that_are_named_and_that_the_runs_owner_may_use() -> None:
     specs = [t.spec for t in TOOLS]
-    assert [s.name for s in held(specs, ["crm_*"], lambda op: True)] == ["crm_look"]
-    assert [s.name for s in held(specs, ["*"], lambda op: op != "other_look")] == ["crm_look"]
-    assert held(specs, [], lambda op: True) == []
+    assert [s.name for s in held(specs, ["crm_*"], lambda spec: True)] == ["crm_look"]
+    assert [s.name for s in held(specs, ["*"], lambda spec: spec.name != "other_look")] == ["crm_look"]
+    assert held(specs, [], lambda spec: True) == []
 
 
 @pytest.mark.anyio
