@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
 import json
 import logging
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from importlib.metadata import version
 from typing import Any
@@ -149,18 +150,26 @@ async def by_standard_input(product: Product, service: Service, email: str) -> N
         await made.run(read, write, made.create_initialization_options())
 
 
-async def over_http(product: Product, service: Service, host: str, port: int, only: str | None) -> None:
-    """Serves at `/mcp` until it is told to end. `only`: tokens of this person alone count."""
+async def over_http(product: Product, service: Service, held: socket.socket, host: str, only: str | None) -> None:
+    """Serves at `/mcp` of a socket that listens, until it is told to end. `only`: tokens of this person alone count."""
     import uvicorn
+
+    from bot.server.serve import PlainServer, signals
 
     _quiet()
     app = server(product, service, None).streamable_http_app(host=host)
     config = uvicorn.Config(
-        _Guard(app, product, only), host=host, port=port, log_config=None, log_level="warning", access_log=False,
+        _Guard(app, product, only), log_config=None, log_level="warning", access_log=False,
         timeout_graceful_shutdown=2, server_header=False,
     )  # fmt: skip
-    with contextlib.suppress(KeyboardInterrupt):
-        await uvicorn.Server(config).serve()
+    stop = asyncio.Event()
+    with signals(stop):
+        serving = PlainServer(config)
+        task = asyncio.create_task(serving.serve([held]))
+        await asyncio.wait({task, told := asyncio.create_task(stop.wait())}, return_when=asyncio.FIRST_COMPLETED)
+        told.cancel()
+        serving.should_exit = True
+        await task
 
 
 def _quiet() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,14 @@ async def test_what_a_tool_gives_is_kept_small_or_large_and_shows_no_secret(tmp_
         await until(lambda: _ended(one, run))
         big, mixed, fails = await ops(one, run)
         assert len(big[1]) == 300 * 1024
+        with closing(sqlite3.connect(tmp_path / "waiton.db")) as database:
+            sizes = [
+                n
+                for (n,) in database.execute(
+                    "select max(length(value)) from op union select max(length(body)) from blob"
+                )
+            ]
+        assert sorted(sizes)[0] < 16_384 and sorted(sizes)[1] > 300_000, "a large value stands beside its row"
         assert (tmp_path / "files/jobs/j" / mixed[1][1]["path"]).read_bytes().startswith(b"\x89PNG")
         assert fails[2] == "no: token •••"
         stored = b"".join(p.read_bytes() for p in tmp_path.glob("waiton.db*"))
