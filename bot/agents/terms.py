@@ -13,12 +13,12 @@ from store.dialect import Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """Of one run: its job, its owner, what its agents have used. `most`: what they may cost, in millionths of a dollar;
-    None where there is no limit."""
+    """Of one run: its job, its owner. `most`: what its agents may cost, in millionths of a dollar, None where there is
+    no limit; `used`: what they have cost, where there is one."""
 
     job: str
     owner: str
-    used: Usage
+    used: int
     prices: Mapping[str, Price]
     most: int | None = None
 
@@ -30,15 +30,15 @@ class Terms:
         if price is None:
             return f"a run may cost {cost.dollars(self.most)} here, and what `{model}` costs is not in the settings"
         wanted = cost.estimate(price, calls, chars)
-        if self.used.usd + wanted <= self.most:
+        if self.used + wanted <= self.most:
             return None
-        spent = f" with the {cost.dollars(self.used.usd)} spent" if self.used.usd else ""
+        spent = f" with the {cost.dollars(self.used)} spent" if self.used else ""
         what = "an agent call" if calls == 1 else f"{calls:,} agent calls"
         return f"{what} would cost about {cost.dollars(wanted)}{spent}; a run may cost {cost.dollars(self.most)}"
 
     def spent_with(self, further: Usage) -> str | None:
         """Why no further call is made: all that a run may cost is spent."""
-        if self.most is None or self.used.usd + further.usd < self.most:
+        if self.most is None or self.used + further.usd < self.most:
             return None
         return f"the {cost.dollars(self.most)} that a run may cost are spent"
 
@@ -49,7 +49,7 @@ def of_run(tx: Transaction, run_id: str, prices: Mapping[str, Price], max_cost: 
     return Terms(
         job=run.job,
         owner=run.owner,
-        used=sum(work.spent_by(tx, run_id).values(), Usage()),
+        used=0 if max_cost is None else work.total_spent(tx, run_id),
         prices=prices,
         most=None if max_cost is None else round(max_cost * cost.MICRO),
     )
