@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bot.domain.catalog import Agent, Person, Policy, StreamSpec, Workspace
 from bot.domain.cost import Price, price
@@ -450,10 +450,10 @@ def _policy(raw: Mapping[str, Any], where: str) -> Policy:
     )
 
 
-def _agent_runs(value: Any, where: str) -> str:
+def _agent_runs(value: Any, where: str) -> Literal["confirm", "free"]:
     if value not in ("confirm", "free"):
         raise Misconfigured(f'{where}, [policy] agent_runs is "confirm" or "free"; it is `{value}`')
-    return str(value)
+    return value
 
 
 def _whom(value: Any, where: str) -> str | tuple[str, ...]:

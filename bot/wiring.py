@@ -19,6 +19,7 @@ from bot.agents.author import Author
 from bot.agents.claude import Claude
 from bot.agents.line import Line
 from bot.agents.model import Model
+from bot.agents.wishes import Wishes
 from bot.config import Settings
 from bot.domain.catalog import Catalog, World
 from bot.domain.changes import Delivery, Timer
@@ -130,6 +131,7 @@ class Product:
         if self.agency is not None:
             agency = self.agency
             self.author = Author(self.desk, self.proposals, agency.line, agency.default, self.catalog, agency.model)
+        self.wishes = Wishes(self.author, self.holder) if self.author is not None else None
         self._unrouted = False
         self._routing: asyncio.Task[None] | None = None
         self._following: set[Any] = set()
@@ -189,6 +191,7 @@ class Product:
         if self.stands_in:
             await self._stand_in()
         await self.performer.look()
+        await self._look_at_wishes()
         if self._posts:
             await self.outbox.start()
             await self.displays.start()
@@ -285,6 +288,7 @@ class Product:
                     await self.performer.look()
                 if self.stands_in:
                     await self._stand_in()
+                    await self._look_at_wishes()
                 word = await self.committer.read(leases.nudged)
                 if word != seen:
                     seen = word
@@ -303,6 +307,10 @@ class Product:
         await self._look_at_clock()
         self.listeners.tell("*", "*")
 
+    async def _look_at_wishes(self) -> None:
+        if self.wishes is not None and not self.guest:
+            await self.wishes.look()
+
     async def _look_at_clock(self) -> None:
         if (due := await self.committer.read(_next_due)) is not None:
             self.waker.due(due)
@@ -313,6 +321,8 @@ class Product:
             self._beat.cancel()
             await asyncio.gather(self._beat, return_exceptions=True)
         await asyncio.gather(*self._following, return_exceptions=True)
+        if self.wishes is not None:
+            await self.wishes.stop()
         await self.waker.stop()
         await self.displays.stop()
         await self.outbox.stop()

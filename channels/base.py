@@ -347,6 +347,15 @@ class Linking(Protocol):
         ...
 
 
+@runtime_checkable
+class Busy(Protocol):
+    """A platform that shows by itself that the bot is at work on an answer."""
+
+    async def busy(self, conversation: str) -> None:
+        """Shows it until something is sent there, a while at most. Best effort."""
+        ...
+
+
 class Channel(Protocol):
     """One platform. None of these raises for what the platform says or because it is away."""
 

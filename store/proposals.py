@@ -32,6 +32,11 @@ _DECIDE = Statement(
     )
     .values(state=b("state"), by=b("by"), run=b("run"), ended=b("ended"))
 )
+_REWRITE = Statement(
+    sa.update(proposal)
+    .where(proposal.c.ws == b("ws"), proposal.c.id == b("id_"), proposal.c.state == sa.literal_column("'open'"))
+    .values(text=b("text_"))
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +99,11 @@ def decide(tx: Transaction, ident: str, state: State, by: str, at: datetime, run
         _DECIDE.run(tx, {"ws": tx.ws, "id_": ident, "state": state, "by": by, "run": run, "ended": micros(at)}).rowcount
         == 1
     )
+
+
+def rewrite(tx: Transaction, ident: str, text: str) -> bool:
+    """Another text for an open proposal; False where it was decided before."""
+    return _REWRITE.run(tx, {"ws": tx.ws, "id_": ident, "text_": text}).rowcount == 1
 
 
 def _proposal(got: tuple[Any, ...]) -> Proposal:

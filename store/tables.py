@@ -419,6 +419,30 @@ proposal = _table(
 """Scripts that agents wrote and nobody has decided on: `open`, `run`, `discarded`, `replaced`. `owner`: whom it was
 written for; `by`: who decided."""
 
+wish = _table(
+    "wish",
+    _text("id", null=False),
+    _text("job", null=False),
+    _text("by", null=False),
+    _text("author", null=False),
+    _text("text", null=False),
+    _text("said"),
+    _int("failed"),
+    _text("state", null=False),
+    _text("holder"),
+    _text("conversation"),
+    _text("ref"),
+    _text("editor"),
+    _at("at", null=False),
+    _at("ended"),
+    Index("ix_wish_job", "ws", "job", "at"),
+    Index("ix_wish_state", "ws", "state"),
+    key=("id",),
+)
+"""What somebody said to the bot's agent, and its answer; a proposal that came of it has the same id. `state`: `open`,
+`said` (its conversation does not show it yet), `done`; `holder`: the process that has the agent at work; `ref`: the
+message that shows it; `editor`: who is writing the proposal anew in that conversation."""
+
 blob = _table("blob", _text("hash", null=False), _text("body", null=False), key=("hash",))
 """Large values, and what many rows share, by content."""
 

@@ -85,9 +85,10 @@ class Author:
     def name(self) -> str:
         return f"agent:{self.agent.name}"
 
-    async def answer(self, wish: str, *, by: str, job: str, ident: str | None = None) -> Written:
-        """Words or a proposal, for what `by` wishes in a job. `ident`: of the proposal, so that a repeat is none."""
-        told = await self.desk.committer.read(self._told, wish[:WISH_CHARS], by, job)
+    async def answer(self, wish: str, *, by: str, job: str, ident: str | None = None, before: str = "") -> Written:
+        """Words or a proposal, for what `by` wishes in a job. `ident`: of the proposal, so that a repeat is none;
+        `before`: what was said ahead of it."""
+        told = await self.desk.committer.read(self._told, wish[:WISH_CHARS], by, job, before)
         try:
             return await self.line.hold(lambda: self._written(told, wish, by, job, ident))
         except NoAnswer as fault:
@@ -133,7 +134,7 @@ class Author:
             long=True,
         )
 
-    def _told(self, tx: Transaction, wish: str, by: str, job: str) -> str:
+    def _told(self, tx: Transaction, wish: str, by: str, job: str, before: str) -> str:
         """The wish, and where it is made: who asks, what has happened in the job, what it holds, who and what there
         is."""
         now = self.desk.clock.now()
@@ -149,6 +150,7 @@ class Author:
             else "",
             surroundings.held(held),
             surroundings.of(world, self.catalog),
+            before,
             f"The wish:\n{wish}",
         ]
         return "\n\n".join(part for part in parts if part)

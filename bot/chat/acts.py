@@ -17,6 +17,7 @@ import structlog
 from bot.chat import commands, forms, scripts, senders, taps
 from bot.chat.cleaning import cleaned
 from bot.chat.door import ChatDoor
+from bot.chat.proposing import PREFIX
 from bot.chat.questions import Questions
 from bot.chat.scripts import Pasted, Scripts
 from bot.domain.changes import CARDS
@@ -45,8 +46,10 @@ class Acts:
         self.channels = channels
         self.door = door
         self.scripts = Scripts(desk, door.people_changed)
+        self.scripts.started = door.proposing.pasted
         self.questions = Questions(desk)
-        self.commands = commands.Commands(desk, self.scripts)
+        asked = door.proposing.wishes
+        self.commands = commands.Commands(desk, self.scripts, asked.name if asked is not None else None)
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def _in_turn(self, given: Inbound, work: Work | Answering) -> Work | Answering:
@@ -119,6 +122,9 @@ class Acts:
             return
         if given.data.startswith("s:"):
             await self._script_act(channel, given, who)
+            return
+        if given.data.startswith(PREFIX):
+            await self.door.proposing.tapped(channel, given, who)
             return
         tap = taps.read(given.data)
         row = await self.desk.committer.read(forms.row_of, self.desk.site, tap.token) if tap else None
@@ -394,11 +400,12 @@ class Acts:
         await self.commands.do(channel, given, who.person, number, *command)
 
     async def _aside(self, channel: Channel, given: Inbound, who: senders.Who, number: int) -> None:
-        """Words to the bot that are no script: they are an event all the same, and get a short help where nothing was
-        waiting for them."""
+        """Words to the bot that are no script: they are an event all the same. Where nothing was waiting for them an
+        agent takes them, else whoever wrote gets a short help."""
         event = await self.desk.committer.read(inbox.by_number, number)
         if event is not None:
             moved = await self.desk.inbound.spread(number, event)
             if moved:
                 return
-        await channel.tell(given, commands.HELP_SHORT)
+        if not await self.door.proposing.aside(channel, given, who, number):
+            await channel.tell(given, commands.HELP_SHORT)

@@ -13,6 +13,7 @@ from bot.chat.door import ChatDoor
 from bot.chat.linking import LinkPages
 from bot.chat.platforms import channels_of
 from bot.chat.post import ChatPost
+from bot.chat.proposing import Proposing
 from bot.wiring import Product
 from channels.base import Channel
 
@@ -23,7 +24,8 @@ class Chat:
     def __init__(self, product: Product, channels: Mapping[str, Channel]) -> None:
         self.product = product
         self.channels = channels
-        self.door = ChatDoor(product.desk, product.clock, product.people_changed)
+        self.proposing = Proposing(product.desk, product.proposals, product.wishes, channels)
+        self.door = ChatDoor(product.desk, product.clock, product.people_changed, self.proposing)
         self.acts = Acts(product.desk, channels, self.door)
         product.attach(ChatPost(channels, product.site, product.settings, product.clock))
         self.acquaintance = Acquaintance(product.desk, channels, product.people_changed)
@@ -34,11 +36,13 @@ class Chat:
     async def start(self) -> None:
         """Each channel by itself: one whose platform is away stops no other."""
         await asyncio.gather(*(channel.start(self.door) for channel in self.channels.values()))
+        await self.proposing.start()
         self.acquaintance.start()
 
     async def stop(self) -> None:
         """First whatever speaks to the platforms, then the platforms."""
         await self.acquaintance.stop()
+        await self.proposing.stop()
         await self.product.inbox.stop()
         await self.product.displays.stop()
         await self.product.outbox.stop()

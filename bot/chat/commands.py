@@ -28,6 +28,7 @@ It is checked first, and runs in this conversation.
 `cancel` ends the run of this conversation · `again` runs its last script once more
 `check` and `rehearse`, with a script below them: its problems, or every branch of it; nothing starts
 `prefer slack|telegram|line|web|none` where your cards go · `examples` scripts to begin with"""
+HELP_AGENT = "Say what you want in your own words: {name} answers, or writes a script that runs when you tap Run."
 HELP_SHORT = "This is no script. `help` says what there is."
 _WORD = re.compile(r"^/?([a-z][a-z-]*)(?:@\w+)?(:?\s.*|:.*)?$", re.DOTALL | re.IGNORECASE)
 _SCRIPT = re.compile(r"[^\n]*\n|\s*(?:[-*+•{\[`]|\d{1,9}[.)])")
@@ -74,9 +75,11 @@ def closed(label: str, who: senders.Who, said: str) -> Settled:
 class Commands:
     """`named` finds a command in what was typed, `do` answers it."""
 
-    def __init__(self, desk: Desk, pasted: Scripts) -> None:
+    def __init__(self, desk: Desk, pasted: Scripts, agent: str | None = None) -> None:
         self.desk = desk
         self.scripts = pasted
+        self.agent = agent
+        """Who takes what is no command and no script, if there is somebody."""
         self._rehearsing = asyncio.Semaphore(1)
 
     def named(self, given: Inbound) -> tuple[str, str] | None:
@@ -110,7 +113,7 @@ class Commands:
         return await self.desk.committer.read(read)
 
     async def help(self, typed: _Typed) -> str:
-        return HELP
+        return f"{HELP_AGENT.format(name=self.agent)}\n{HELP}" if self.agent else HELP
 
     async def status(self, typed: _Typed) -> str:
         desk, world = self.desk, await self._world()

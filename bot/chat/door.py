@@ -12,6 +12,7 @@ import structlog
 
 from bot.chat import forms, senders, taps, things
 from bot.chat.cleaning import cleaned
+from bot.chat.proposing import PREFIX, Proposing
 from bot.domain.catalog import World
 from bot.domain.changes import CARDS
 from bot.domain.ids import tapped
@@ -43,8 +44,9 @@ class Stored:
 class ChatDoor:
     """A `Door`. `people_changed` is told when somebody is reached elsewhere than before."""
 
-    def __init__(self, desk: Desk, clock: Clock, people_changed: Any) -> None:
+    def __init__(self, desk: Desk, clock: Clock, people_changed: Any, proposing: Proposing) -> None:
         self.desk = desk
+        self.proposing = proposing
         self.clock = clock
         self.people_changed = people_changed
         self.read: dict[tuple[str, str], Inbound] = {}
@@ -110,7 +112,7 @@ class ChatDoor:
     def _tapped(self, tx: Transaction, given: Inbound) -> tuple[str, str | None]:
         """What a tap is on: a `card` or a pasted script, a message that a script `sent` (and the button's value), or a
         `foreign` button."""
-        if given.data.startswith("s:"):
+        if given.data.startswith(("s:", PREFIX)):
             return "card", None
         tap = taps.read(given.data)
         number = tapped(self.desk.site.secret, tap.token) if tap else None
@@ -129,6 +131,9 @@ class ChatDoor:
     # --- forms ------------------------------------------------------------------------------------------------
     async def form(self, channel: str, given: Inbound) -> Form | None:
         world = self.desk.site.world(self.clock.now())
+        if given.data.startswith(PREFIX):
+            email = await self.desk.committer.read(senders.known, world, channel, given.sender)
+            return await self.proposing.form(given, email)
         return await self.desk.committer.read(forms.of, self.desk.site, world, channel, given)
 
     async def submitted(self, channel: str, given: Inbound) -> Mapping[str, str]:
@@ -138,11 +143,13 @@ class ChatDoor:
         if stored is None:
             await self.take(channel, given)
             return {}
+        if given.data.startswith(PREFIX):
+            return await self.proposing.submit(given, stored.email)
         return await forms.submit(self.desk, channel, given, stored, now)
 
     def _sent(self, tx: Transaction, channel: str, given: Inbound, now: datetime) -> senders.Who | None:
         """Who sent the form of a card; None where it is another form (a script), which is stored as what it is."""
-        if forms.about(given.data) is None:
+        if forms.about(given.data) is None and not given.data.startswith(PREFIX):
             return None
         return senders.who(tx, self.desk.site.world(now), channel, given.sender, now)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +32,7 @@ from store.dialect import Transaction
 SCRIPT_BYTES = 256 * 1024
 SCRIPTS = (".md", ".markdown", ".json", ".json5", ".txt")
 """Files that may be a script."""
-KEPT, FIXES = 512, 20
+KEPT = 512
 SHOWN = 10
 """Problems that one reply shows."""
 ACTS = {"mend": "Mend and run", "wait": "Wait for the answer", "run": "Run as written", "off": "Discard"}
@@ -122,6 +122,8 @@ class Scripts:
     def __init__(self, desk: Desk, people_changed: Callable[[], None]) -> None:
         self.desk = desk
         self.people_changed = people_changed
+        self.started: Callable[[str, str, str | None], Awaitable[None]] | None = None
+        """Is told of the job, of who pasted, and of the run, where a script has started or was saved."""
         self._shown: OrderedDict[int, str] = OrderedDict()
         """Where the reply to a script that did not start stands: a cache, so that an edited script changes it."""
 
@@ -146,9 +148,11 @@ class Scripts:
         job = await desk.committer.read(jobs.job_of, pasted.given.conversation)
         state = await composing.state_of(desk, world, text, by=pasted.by, job=job, given={})
         if act == "mend":
-            text, state = await self._fixed(pasted, state, job, lambda now: now.problems)
+            text, state = await composing.all_mended(
+                desk, text, state, by=pasted.by, job=job, of=lambda now: now.problems
+            )
         elif act == "wait":
-            text, state = await self._fixed(pasted, state, job, lambda now: now.waits)
+            text, state = await composing.all_mended(desk, text, state, by=pasted.by, job=job, of=lambda now: now.waits)
         if state.problems:
             await self._show(channel, pasted, self._problems(pasted, state, text if act == "mend" else None))
             return None
@@ -173,6 +177,8 @@ class Scripts:
             started = await desk.start(text, by=pasted.by, job=job, run_id=run_id(pasted.given, pasted.number))
         except WaitonError as fault:
             return f"{fault} Nothing has started."
+        if not started.refused and self.started is not None:
+            await self.started(job, pasted.by, started.run)
         if started.saved:
             saved = started.saved
             said = f"Saved as `{saved['name']}`, version {saved['version']}. It starts by itself from now on."
@@ -184,20 +190,6 @@ class Scripts:
             done = Settled(title="", text="", outcome="It has started")
             await channel.edit(pasted.given.conversation, stood, done)
         return None
-
-    async def _fixed(
-        self, pasted: Pasted, state: composing.State, job: str | None, of: Callable[[composing.State], list[Any]]
-    ) -> tuple[str, composing.State]:
-        """The text with every fix of its problems, or of what would not wait (`of`), from its end to its beginning, so
-        that places stay right."""
-        text, world = pasted.text, await self.desk.world()
-        for _ in range(FIXES):
-            fixes = [n for n, one in enumerate(of(state)) if one["fix"]]
-            if not fixes:
-                break
-            text = composing.mended(text, of(state), fixes[-1])
-            state = await composing.state_of(self.desk, world, text, by=pasted.by, job=job, given={})
-        return text, state
 
     def _choice(self, number: int, act: str, *, first: bool = False) -> Choice:
         return Choice(label=ACTS[act], data=data(self.desk.site.secret, number, act), tone="first" if first else "")

@@ -154,13 +154,13 @@ class Workspace:
 class Policy:
     """`approve`: op name or pattern → who approves (`role:leads`, an email), None for "nobody named".
     None in place of the mapping: the default rule (every tool not read-only or harmless). `use`: likewise, who may
-    call a tool at all; what it does not name is everyone's."""
+    call a tool at all; what it does not name is everyone's. `agent_runs`: what an agent starts with writes holds until
+    a person lets it run (`confirm`), or runs (`free`)."""
 
     approve: Mapping[str, str | None] | None = None
     use: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     paste: str | tuple[str, ...] = "members"
-    agent_runs: str = "confirm"
-    """`confirm`: a run with writes that an agent starts holds until a person lets it run; else `free`."""
+    agent_runs: Literal["confirm", "free"] = "confirm"
     admins: tuple[str, ...] = ()
     max_cost: float | None = None
     owner_may_approve: bool = False

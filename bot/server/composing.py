@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from bot.domain.catalog import World
-from bot.domain.plan import Input
+from bot.domain.plan import Input, Plan
 from bot.engine import words
 from bot.language.script import Examined
 from bot.runtime.desk import Desk
@@ -37,6 +37,12 @@ class State:
     inputs: tuple[Input, ...] = ()
     given: dict[str, str] = field(default_factory=dict)
     rehearsal: Rehearsal | None = None
+    plan: Plan | None = None
+    """What it would start, where it reads well."""
+    agent: str | None = None
+    """Who takes what is no script, if somebody does."""
+    replaces: str | None = None
+    """Whose proposal it would run in place of."""
 
     @property
     def label(self) -> str:
@@ -55,6 +61,8 @@ class State:
 RUN, AS_WRITTEN = "run", "run:as-written"
 HOLDING = ("starts-without-waiting", "many-at-once")
 """Notes that hold a run at its pre-flight: whoever starts it lets it wait, runs it as written, or discards it."""
+FIXES = 20
+"""Mends that are made in one go."""
 EMPTY = "A list of commands or JSON; it is checked as you type"
 
 
@@ -132,6 +140,7 @@ def _ready(state: State, seen: Examined, world: World) -> None:
     state.ready = True
     flight = seen.preflight
     assert seen.plan is not None
+    state.plan = seen.plan
     state.title = phrases.of_plan(seen.plan, world)
     state.saves = bool(seen.plan.on)
     if flight.get("addressees"):
@@ -184,6 +193,21 @@ def mended(text: str, problems: list[dict[str, Any]], which: int) -> str:
     start = sum(len(line) + 1 for line in lines[: fix["line"] - 1]) + fix["column"] - 1
     whole = "\n".join(lines)
     return whole[:start] + fix["text"] + whole[start + fix["length"] :]
+
+
+async def all_mended(
+    desk: Desk, text: str, state: State, *, by: str, job: str | None, of: Callable[[State], list[dict[str, Any]]]
+) -> tuple[str, State]:
+    """The text with every fix of its problems, or of what would not wait (`of`), from its end to its beginning, so
+    that places stay right."""
+    world = await desk.world()
+    for _ in range(FIXES):
+        fixes = [n for n, one in enumerate(of(state)) if one["fix"]]
+        if not fixes:
+            break
+        text = mended(text, of(state), fixes[-1])
+        state = await state_of(desk, world, text, by=by, job=job, given={})
+    return text, state
 
 
 def fields_of(form: Mapping[str, str], prefix: str) -> dict[str, str]:

@@ -25,9 +25,12 @@ from bot.runtime.desk import is_open
 from bot.server import phrases, rail, rights
 from channels.web import render
 from channels.web.limits import RUNS_SHOWN
-from store import inbox, ops, outbox, runs
+from store import inbox, ops, outbox, proposals, runs, wishes
 from store.dialect import Transaction
+from store.proposals import Proposal
 
+PROPOSED = 50
+"""Wishes and proposals of a job that are shown, the latest."""
 _BOUND = re.compile(r"^(\s*(?:[-*+•◦▪–]|\d{1,9}[.)])\s+`?)([A-Za-z_]\w*)(\s*=\s.*)$")
 
 
@@ -42,7 +45,8 @@ class Wait:
 
 @dataclass(slots=True, kw_only=True)
 class Item:
-    """One entry of the conversation. `kind`: script, status, card, line (a card of others), said, message, notice.
+    """One entry of the conversation. `kind`: script, status, card, line (a card of others), said, message, notice,
+    writing (an agent is at work on an answer), proposal.
 
     `state` of a card: `mine` (open, this reader may answer), `settled`, `theirs`."""
 
@@ -84,6 +88,7 @@ class Item:
     several: bool = False
     """Of a card: others are asked the same."""
     late: list[str] = field(default_factory=list)
+    proposal: Proposal | None = None
     acceptable: bool = False
     """The last late answer may still be accepted, by this reader."""
 
@@ -172,6 +177,7 @@ def talk(
         if run.ended is None:
             waiting.append(run)
     items += _messages(tx, world, job_id, shown[0].created if older else None)
+    items += _proposed(tx, world, job_id, shown[0].created if older else None, before)
     items.sort(key=lambda item: (item.at, 0 if item.kind == "script" else 1))
     current = next((r for r in shown if r.id == chosen), None) or (
         waiting[-1] if waiting else shown[-1] if shown else None
@@ -260,6 +266,39 @@ def _messages(tx: Transaction, world: World, job_id: str, after: datetime | None
     return found
 
 
+def _proposed(
+    tx: Transaction, world: World, job_id: str, after: datetime | None, before: datetime | None
+) -> list[Item]:
+    """What people said to the agent, its answers, and what was proposed."""
+    found: list[Item] = []
+    notes: dict[str, str] = {}
+    asked, made = wishes.of_job(tx, job_id, PROPOSED), proposals.of_job(tx, job_id, PROPOSED)
+    mine = {row.id for row in made}
+    for wish in reversed(asked):
+        who, agent = phrases.by_whom(wish.by, world), phrases.by_whom(wish.author, world)
+        found.append(Item(kind="message", key=f"w-{wish.id}", at=wish.at, who=who, card=_words(wish.text)))
+        if wish.state == "open":
+            found.append(Item(kind="writing", key=f"n-{wish.id}", at=wish.at, who=agent))
+        elif wish.id in mine:
+            notes[wish.id] = (wish.said or "").strip()
+        else:
+            said = Item(kind="said", key=f"n-{wish.id}", at=wish.ended or wish.at, who=agent)
+            said.card = _words("" if wish.failed else wish.said or "")
+            said.bad = f"No answer: {wish.said}" if wish.failed else None
+            found.append(said)
+    writing = {wish.id for wish in asked if wish.state == "open"}
+    found += [
+        Item(kind="proposal", key=f"p-{row.id}", at=row.at, who=phrases.by_whom(row.author, world), proposal=row,
+             title=notes.get(row.id, ""), state=row.state, script=script_lines(row.text))
+        for row in reversed(made) if row.id not in writing
+    ]  # fmt: skip
+    return [item for item in found if (after is None or item.at >= after) and (before is None or item.at < before)]
+
+
+def _words(text: str) -> render.Shown:
+    return render.shown({"text": text})
+
+
 def script_lines(source: str, most: int = 400) -> list[tuple[str, str, str, str]]:
     """A script's lines as (kind, lead, bound name, rest): `quote` lines stand back, names stand out."""
     out: list[tuple[str, str, str, str]] = []
@@ -342,7 +381,8 @@ class _Run:
 
     def _author(self) -> str:
         if self.run.data.get("author"):
-            return f"written by {words.called(self.run.data['author'], self.world)}"
+            author = phrases.by_whom(self.run.data["author"], self.world)
+            return f"written by {author}, run by {words.called(self.run.owner, self.world)}"
         if self.run.parent:
             return "started by another script"
         return ""

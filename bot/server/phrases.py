@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from bot.domain import cost
@@ -42,6 +43,46 @@ def of_plan(plan: Plan, world: World) -> str:
     return phrase(first, world) + (f": {short(plain(question), 50)}" if isinstance(question, str) else "")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One op of a plan that is read before it runs. `depth`: inside how many others; `lead`: when it comes at all (`if
+    missed`), above the first of its region."""
+
+    depth: int
+    said: str
+    lead: str = ""
+
+
+def outline(plan: Plan, world: World) -> list[Step]:
+    """A plan to read: its ops in written order, branches below what opens them."""
+    found = list(_outlined(plan.program, world, 0, ""))
+    if plan.on_error is not None:
+        found += _outlined(plan.on_error, world, 0, "if anything fails")
+    return found
+
+
+def _outlined(region: Region, world: World, depth: int, lead: str) -> Iterator[Step]:
+    for n, op in enumerate(region.ops):
+        yield Step(depth=depth, said=_detailed(op, world), lead=lead if n == 0 else "")
+        for name, inner in op.inner():
+            yield from _outlined(inner, world, depth + 1, region_words(name, op, world))
+
+
+def _detailed(op: Op, world: World) -> str:
+    """An op in plain words with what it asks, its choices and its window."""
+    said = phrase(op, world)
+    question, choices = op.params.get("question"), op.params.get("choices")
+    if isinstance(question, str):
+        said += f": “{short(plain(question), 90)}”"
+    if isinstance(choices, (list, tuple)) and choices:
+        said += ", " + words.either([f"`{plain(str(_label(one)))}`" for one in choices])
+    return said + (f", within {op.within}" if op.within else f", by {op.by}" if op.by else "")
+
+
+def _label(choice: Any) -> Any:
+    return choice.get("label", choice.get("value", "")) if isinstance(choice, Mapping) else choice
+
+
 def effects(flight: Mapping[str, Any], world: World) -> list[tuple[str, str]]:
     """What a pre-flight says that a run will do to the outside, by heading: what it writes, the agents it calls."""
     found: list[tuple[str, str]] = []
@@ -49,6 +90,8 @@ def effects(flight: Mapping[str, Any], world: World) -> list[tuple[str, str]]:
         found.append(("Writes", "; ".join(dict.fromkeys(writes))))
     if flight.get("agent_calls"):
         found.append(("Agents", cost.at_most(flight)))
+    elif flight.get("agent_calls", 0) is None:
+        found.append(("Agents", "as many calls as its lists are long"))
     return found
 
 
@@ -142,6 +185,11 @@ def named(who: str, world: World) -> str:
     if who == "anyone":
         return "somebody else"
     return words.called(who, world)
+
+
+def by_whom(who: str, world: World) -> str:
+    """Who did something, in words: a person or an agent by name."""
+    return who[6:] if who.startswith("agent:") else words.called(who, world)
 
 
 def plain(text: str) -> str:

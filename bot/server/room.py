@@ -14,7 +14,8 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from bot.domain.errors import WaitonError
 from bot.runtime.desk import Desk, new_run_id
-from bot.server import composing, conversation, examples, rights
+from bot.runtime.proposals import Proposals
+from bot.server import composing, conversation, examples, phrases, proposed, rights
 from bot.server.auth import Reader, has_csrf, reader_of, same_origin
 from bot.server.bodies import NoJson, TooLarge, read_form
 from bot.server.respond import not_there, page, plain_page, render, said, shown_once, told, wants_json
@@ -117,6 +118,7 @@ async def _job_page(
     *,
     text: str = "",
     state: composing.State | None = None,
+    proposal: str | None = None,
     status: int = 200,
 ) -> Response:
     desk = desk_of(request)
@@ -135,10 +137,17 @@ async def _job_page(
     talk, around = await desk.committer.read(read)
     if job_id is not None and talk is None:
         return not_there(reader)
+    agent, replaced = proposed.asked_of(request, reader), ""
+    if not text and job_id and (ident := request.query_params.get("proposal")):
+        row = await request.app.state.product.proposals.get(ident)
+        if row is not None and row.job == job_id:
+            text, replaced = row.text, row.id
     if not text and (name := request.query_params.get("example")):
         text = examples.example(name, reader.world, reader.email) or ""
     if state is None:
         state = await composing.state_of(desk, reader.world, text, by=reader.email, job=job_id, given={})
+    replaced = replaced or proposal or ""
+    state.agent, state.replaces = agent.name if agent else None, await _replaced(request, reader, replaced, job_id)
     back = f"/jobs/{quote(job_id)}" if job_id else "/"
     response = page(
         "job.html",
@@ -153,10 +162,22 @@ async def _job_page(
         action=f"{back}/runs" if job_id else "/jobs",
         back=back,
         examples=examples.offered(reader.world),
+        proposal=replaced if state.replaces else "",
+        cards=await proposed.cards(desk, reader.world, reader.email, talk.items) if talk else {},
         said=said(request),
         **around,
     )
     return shown_once(request, response)
+
+
+async def _replaced(request: Request, reader: Reader, ident: str, job_id: str | None) -> str | None:
+    """Whose open proposal of this job a text would run in place of."""
+    row = await request.app.state.product.proposals.get(ident) if ident and job_id else None
+    return (
+        phrases.by_whom(row.author, reader.world)
+        if row is not None and row.job == job_id and row.state == "open"
+        else None
+    )
 
 
 def _instant(text: str | None) -> datetime | None:
@@ -174,6 +195,8 @@ async def new_job(request: Request, reader: Reader, form: dict[str, str]) -> Res
     text = form.get("script", "")
     if not title and not text.strip():
         return told(request, "/", "A job needs a name. Nothing changed.", status=422)
+    if text.strip() and form.get("do") == "ask" and proposed.asked_of(request, reader) is not None:
+        return await proposed.ask(request, reader, text, await make_job(desk, _title(text), by=reader.email))
     if text.strip() and form.get("do", composing.RUN) not in (composing.RUN, composing.AS_WRITTEN):
         return await _composed(request, reader, None, form)
     if text.strip():
@@ -191,6 +214,11 @@ async def new_job(request: Request, reader: Reader, form: dict[str, str]) -> Res
     return (
         await run_script(request, reader, form, made) if text.strip() else RedirectResponse(f"/jobs/{quote(made)}", 303)
     )
+
+
+def _title(text: str) -> str:
+    """What a job is called that begins with words to the agent."""
+    return phrases.short(text, 60)
 
 
 CUSTOMER = ("name", "email", "id")
@@ -231,6 +259,8 @@ async def post_script(request: Request, reader: Reader, form: dict[str, str]) ->
     do = form.get("do", composing.RUN)
     if do == "message":
         return await _message(request, reader, form, job_id)
+    if do == "ask":
+        return await proposed.ask(request, reader, form.get("script", ""), job_id)
     if do not in (composing.RUN, composing.AS_WRITTEN):
         return await _composed(request, reader, job_id, form)
     return await run_script(request, reader, form, job_id)
@@ -256,7 +286,7 @@ async def _composed(request: Request, reader: Reader, job_id: str | None, form: 
         state.rehearsal = await composing.rehearsed(
             desk, reader.world, text, by=reader.email, job=job_id, given=given, turn=request.app.state.rehearsing
         )
-    return await _job_page(request, reader, job_id, text=text, state=state)
+    return await _job_page(request, reader, job_id, text=text, state=state, proposal=form.get("proposal"))
 
 
 async def run_script(request: Request, reader: Reader, form: dict[str, str], job_id: str) -> Response:
@@ -274,11 +304,14 @@ async def run_script(request: Request, reader: Reader, form: dict[str, str], job
     if state.blocked or _holds(state, form):
         if wants_json(request):
             return JSONResponse({"text": state.hint, "accepted": False}, 422)
-        return await _job_page(request, reader, job_id, text=text, state=state, status=422)
-    try:
-        started = await desk.start(
-            text, by=reader.email, job=job_id, inputs=composing.input_values(state.inputs, given) or None
+        return await _job_page(
+            request, reader, job_id, text=text, state=state, status=422, proposal=form.get("proposal")
         )
+    inputs = composing.input_values(state.inputs, given) or None
+    if await _replaced(request, reader, form.get("proposal", ""), job_id) is not None:
+        return await _run_proposed(request, reader, form["proposal"], text, inputs, back)
+    try:
+        started = await desk.start(text, by=reader.email, job=job_id, inputs=inputs)
     except WaitonError as fault:
         return told(request, back, str(fault), status=409)
     if started.saved:
@@ -292,6 +325,22 @@ async def run_script(request: Request, reader: Reader, form: dict[str, str], job
     if wants_json(request):
         return JSONResponse({"text": "It runs.", "accepted": True, "run": started.run, "job": job_id}, 201)
     return RedirectResponse(f"{back}?run={started.run}", 303)
+
+
+async def _run_proposed(
+    request: Request, reader: Reader, ident: str, text: str, inputs: dict[str, Any] | None, back: str
+) -> Response:
+    """Runs what the composer was filled with by a proposal: as it is, or what it was changed into in its place."""
+    kept: Proposals = request.app.state.product.proposals
+    row = await kept.get(ident)
+    same = row is not None and text.replace("\r\n", "\n").strip() == row.text.strip()
+    decided = await kept.run(ident, by=reader.email, text=None if same else text, inputs=inputs, instead=not same)
+    if decided.run is None or not decided.accepted:
+        status = 200 if decided.accepted else 409
+        return told(request, back, decided.text, status=status, accepted=decided.accepted)
+    if wants_json(request):
+        return JSONResponse({"text": decided.text, "accepted": True, "run": decided.run}, 201)
+    return RedirectResponse(f"{back}?run={decided.run}", 303)
 
 
 async def _message(request: Request, reader: Reader, form: dict[str, str], job_id: str) -> Response:
@@ -353,6 +402,9 @@ async def check(request: Request, reader: Reader, form: dict[str, str]) -> Respo
     state = await composing.state_of(
         desk, reader.world, form.get("script", ""), by=reader.email, job=job_id, given=composing.fields_of(form, "in.")
     )
+    agent = proposed.asked_of(request, reader)
+    state.agent = agent.name if agent else None
+    state.replaces = await _replaced(request, reader, form.get("proposal", ""), job_id)
     marks = [{k: p[k] for k in ("line", "column", "length")} for p in state.problems]
     html = render("composer_state.html", reader.world, state=state, job=job_id)
     return JSONResponse(

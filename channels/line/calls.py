@@ -82,6 +82,12 @@ class Calls:
         request = self._sdk.ReplyMessageRequest.from_dict({"replyToken": token, "messages": list(messages)})
         await self._call("reply_message", request)
 
+    async def loading(self, user: str, seconds: int) -> None:
+        """Shows somebody that an answer is being made."""
+        await self.open()
+        request = self._sdk.ShowLoadingAnimationRequest.from_dict({"chatId": user, "loadingSeconds": seconds})
+        await self._call("show_loading_animation", request)
+
     # --- what is asked ----------------------------------------------------------------------------------------------
     async def content(self, message: str) -> bytes:
         await self.open()

@@ -51,6 +51,8 @@ KEYS = UUID("7f0f4c1e-6d0b-5d0e-9f4b-0c5d3f4a9b21")
 TOKENS_KEPT = 10_000
 """Reply tokens remembered; each is good for less than a minute."""
 BODY_BYTES = 1024 * 1024
+BUSY_S = 60
+"""Seconds of the loading animation, the most that LINE takes (Messaging API reference, read 2026-08)."""
 NEARLY_USED = 0.9
 """The part of a month's messages from which on it is said."""
 ACCOUNT_LINK = "https://access.line.me/dialog/bot/accountLink"
@@ -215,6 +217,15 @@ class Line:
 
     async def edit(self, conversation: str, ref: str, thing: Thing) -> Answer:
         return Sent(ref=ref)
+
+    async def busy(self, conversation: str) -> None:
+        """LINE's loading animation, which only a person's own conversation has."""
+        if not _to(conversation).startswith("U"):
+            return
+        try:
+            await self._calls.loading(_to(conversation), BUSY_S)
+        except (SaidNo, *FAILURES) as error:
+            log.info("line.not-shown-busy", why=str(error))
 
     async def reach(self, ref: str) -> str | Refused | Later:
         if not ref.startswith("U"):

@@ -174,6 +174,11 @@ class MessagingApi:
                 return self._said(200, {"endpoint": self.endpoint, "active": self.active})
             case ["v2", "bot", "channel", "webhook", "test"]:
                 return await self._test()
+            case ["v2", "bot", "chat", "loading", "start"]:
+                seconds = given.get("loadingSeconds", 20)
+                if not str(given.get("chatId", "")).startswith("U") or seconds % 5 or not 5 <= seconds <= 60:
+                    return self._said(400, {"message": "The request body has 1 error(s)"})
+                return self._said(202, {})
             case ["v2", "bot", "user", user, "linkToken"] if user.startswith("U"):
                 return self._said(200, {"linkToken": "LT" + uuid.uuid5(uuid.NAMESPACE_OID, user).hex})
             case _:

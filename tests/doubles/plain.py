@@ -220,7 +220,7 @@ class Plain:
             if put.conversation in mine:
                 buttons = tuple(c.label for c in getattr(put.thing, "choices", ()))
                 if isinstance(put.thing, Message):
-                    buttons = tuple(c.label for part in put.thing.parts for c in part.choices)
+                    buttons = tuple(c.label for part in put.thing.parts or (put.thing,) for c in part.choices)
                 found.append(
                     Seen(
                         ref=put.ref,

@@ -10,7 +10,7 @@ from bot.domain.plan import Op
 from bot.language import addressees, cel, durations
 from bot.language.check import reading
 from bot.language.check.context import Checking, follows, literal_texts, note, streams_of
-from bot.language.check.preflight import writes
+from bot.language.check.preflight import outward
 from bot.language.check.triggers import said
 from bot.language.problems import Note, nearest
 from bot.language.refs import has_refs
@@ -120,21 +120,12 @@ def _effects(c: Checking, op: Op) -> Iterator[str]:
     spec = c.catalog.get(op.op)
     if spec is None:
         return
-    if writes(op, spec) or spec.channel is not None or (op.op == "say" and _to_customer(op)):
+    if outward(op, spec):
         yield op.place
     for name, region in op.inner():
         if name not in ("onMiss", "onError"):
             for inner in region.ops:
                 yield from _effects(c, inner)
-
-
-def _to_customer(op: Op) -> bool:
-    to = op.to if is_list(op.to) else [op.to]
-    return any(
-        isinstance(t, str)
-        and (t.startswith("$customer") or t.partition(":")[0] in ("line", "telegram", "slack", "web"))
-        for t in to
-    )
 
 
 def _who(c: Checking, op: Op) -> str:

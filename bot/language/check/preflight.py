@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from bot.domain.catalog import OpSpec
-from bot.domain.plan import Op, Region
+from bot.domain.catalog import Catalog, OpSpec, World
+from bot.domain.plan import Op, Plan, Region
 from bot.language import addressees, durations
 from bot.language.check.context import Checking, streams_of
 from bot.language.refs import has_refs, parse
@@ -44,6 +44,46 @@ def writes(op: Op, spec: OpSpec) -> bool:
         path = op.params.get("path")
         return isinstance(path, str) and path.startswith("/")
     return False
+
+
+def outward(op: Op, spec: OpSpec) -> bool:
+    """Whether an op writes, or is a message to a customer."""
+    return writes(op, spec) or spec.channel is not None or (op.op == "say" and _to_customer(op))
+
+
+def acts(plan: Plan, catalog: Catalog, world: World) -> bool:
+    """Whether a script does anything outside by itself: a write, words to anybody but the people here, another
+    script's start, its own starts later on. What only its values will tell counts as if it did."""
+    return bool(plan.on) or any(_acts(op, catalog.get(op.op), world) for op, _ in plan.walk())
+
+
+def _acts(op: Op, spec: OpSpec | None, world: World) -> bool:
+    if spec is None or op.op == "run" or outward(op, spec):
+        return True
+    if op.op == "save":
+        return has_refs(op.params.get("path"))
+    return op.op in ("ask", "say") and any(
+        not _is_ours(to, world) for to in (op.to if is_list(op.to) else [op.to]) if to is not None
+    )
+
+
+def _is_ours(to: Any, world: World) -> bool:
+    if not isinstance(to, str) or has_refs(to):
+        return False
+    try:
+        (who,) = addressees.find(to, world)
+    except ValueError:
+        return False
+    return who.kind in ("role", "agent") or (who.kind == "person" and who.known)
+
+
+def _to_customer(op: Op) -> bool:
+    to = op.to if is_list(op.to) else [op.to]
+    return any(
+        isinstance(t, str)
+        and (t.startswith("$customer") or t.partition(":")[0] in ("line", "telegram", "slack", "web"))
+        for t in to
+    )
 
 
 def gated(c: Checking, op: Op, spec: OpSpec) -> bool:

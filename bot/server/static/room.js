@@ -250,7 +250,7 @@ if (compose) {
   const typed = (what) => document.execCommand("insertText", false, what); // unlike a new value, it can be undone
   text.addEventListener("keydown", (e) => {
     if (e.key !== "Enter" || e.isComposing) return;
-    if (e.ctrlKey || e.metaKey) { if (ready) run.click(); return; }
+    if (e.ctrlKey || e.metaKey) { if (ready) run.click(); else if ($("ask")) $("ask").click(); return; }
     if (e.shiftKey || e.altKey) return;
     const before = text.value.slice(text.value.lastIndexOf("\n", text.selectionStart - 1) + 1, text.selectionStart);
     const [, lead, mark, rest] = before.match(/^([ \t]*)(>[ ]?)?(.*)$/);
@@ -259,22 +259,24 @@ if (compose) {
     if (mark && !rest.trim()) { text.setSelectionRange(text.selectionStart - before.length, text.selectionStart); typed(lead) || text.setRangeText(lead); }
     else typed(`\n${lead}${mark ? "> " : ""}`);
   });
-  document.addEventListener("click", async (e) => { // an example takes the place of what is typed, which undo brings back
-    const link = e.target.closest("a[href*='?example=']");
+  document.addEventListener("click", async (e) => { // an example, or a proposal to change, takes the place of what is typed, which undo brings back
+    const link = e.target.closest("a[href*='?example='], a[href*='?proposal=']");
     if (!link || e.metaKey || e.ctrlKey) return;
     e.preventDefault();
     const doc = new DOMParser().parseFromString(await (await fetch(link.href, { credentials: "same-origin" })).text(), "text/html");
     if ($("examples").matches(":popover-open")) $("examples").hidePopover();
     text.focus();
     text.select();
+    $("proposal").value = doc.getElementById("proposal").value;
     typed(doc.getElementById("script").value);
     text.setSelectionRange(0, 0);
+    changed(0);
   });
   $("state").addEventListener("click", (e) => {
     const mend = e.target.closest(".mend");
     if (!mend) return;
     e.preventDefault();
-    if (mend.value === "discard") { text.value = ""; text.focus(); changed(0); return; }
+    if (mend.value === "discard") { text.value = $("proposal").value = ""; text.focus(); changed(0); return; }
     text.value = mended(text.value, mend.dataset);
     text.focus();
     changed(0);
@@ -282,20 +284,20 @@ if (compose) {
   compose.addEventListener("submit", async (e) => {
     const by = e.submitter;
     if (by && by.value === "rehearse") { e.preventDefault(); if (ready) walk(); return; }
-    if (!by || !(by === run || by.value === "message") || compose.getAttribute("action") === "/jobs") { sessionStorage.removeItem(key); return; }
+    if (!by || !(by === run || by.value === "message" || by.value === "ask") || compose.getAttribute("action") === "/jobs") { sessionStorage.removeItem(key); return; }
     e.preventDefault();
     if (by === run && !ready) return;
     compose.classList.add("busy");
     try {
       const got = await send(compose, by);
       if (got.accepted) {
-        text.value = "";
+        text.value = $("proposal").value = "";
         if (got.run) history.replaceState(null, "", location.pathname);
         changed(0);
         await refresh();
         $("talk").scrollTop = $("talk").scrollHeight;
       }
-      if (!got.run) toast(got.text);
+      if (!got.run && !got.asked) toast(got.text);
     } catch { toast("That did not arrive. Your text is still here."); } finally { compose.classList.remove("busy"); }
   });
   if (!text.value) text.value = sessionStorage.getItem(key) || "";
