@@ -73,7 +73,7 @@ def test_the_pre_flight_says_what_agents_cost_at_least() -> None:
 )
 def test_a_script_whose_agents_cost_more_than_a_run_may_is_refused(script: str) -> None:
     (problem,) = seen(script).problems
-    assert problem.code == "cost" and "a run may cost $0.05 here" in problem.message
+    assert problem.code == "cost-limit" and "a run may cost $0.05 here" in problem.message
     assert "budget" in (problem.mend or "")
 
 

@@ -32,7 +32,7 @@ def check(c: Checking) -> Iterator[Problem]:
         calls = total(c, calls_of) or 0
         what = "an agent call" if calls == 1 else f"{calls:,} agent calls"
         said = f"{what} would cost about {cost.dollars(wanted)}; a run may cost ${most:,.2f} here"
-        yield problem(c.name(asking[0][0]), "cost", said, "a cheaper `model`, or fewer calls (`first`, `budget`)")
+        yield problem(c.name(asking[0][0]), "cost-limit", said, "a cheaper `model`, or fewer calls (`first`, `budget`)")
 
 
 def estimate(c: Checking) -> int | None:
