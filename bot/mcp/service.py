@@ -20,14 +20,14 @@ from bot.domain.plan import Plan
 from bot.domain.record import OpRow, RunRow
 from bot.domain.values import normalise
 from bot.engine.edits import EDITS
-from bot.language.check.preflight import writes
+from bot.language.check.preflight import outward
 from bot.language.script import Examined
 from bot.mcp import reports
 from bot.people import policy
 from bot.rehearse.lines import flight_of
 from bot.runtime import report
 from bot.runtime.desk import Desk, is_open
-from bot.runtime.proposals import Proposals, run_of
+from bot.runtime.proposals import Proposals, ident_of, run_of
 from bot.runtime.trial import tried
 from store import ops, proposals, runs, scripts
 from store.dialect import Transaction
@@ -117,8 +117,8 @@ class Service:
         world = await self._world(who)
         if not policy.may_paste(world, who.email):
             return {"refused": [], "text": f"Scripts are started by {policy.who_pastes(world)} here. {NOTHING}"}
-        ident = f"p_{digest(f'mcp {who.email} {who.agent} {key}')[:14]}" if key is not None else None
-        if ident is not None and (before := await self._repeated(who, ident)) is not None:
+        mine = f"mcp {who.email} {who.agent} {key}" if key is not None else None
+        if mine is not None and (before := await self._repeated(who, ident_of(mine))) is not None:
             return before
         if job is not None and not await self._usable(who, job):
             return {"refused": [], "text": f"There is no job `{job}` here. {NOTHING}"}
@@ -127,19 +127,17 @@ class Service:
         if seen.refused or seen.plan is None:
             return _refused(seen)
         await self._make_job(who, where, world)
-        if world.policy.agent_runs != "free" and (seen.preflight["writes"] or seen.plan.on or _calls_scripts(seen)):
-            held = await self.proposals.put(
-                text, job=where, author=who.name, owner=who.email, inputs=inputs, ident=ident
-            )
-            return await self._held(who, held.id)
-        started = await self.desk.start(
-            text, by=who.email, job=where, inputs=inputs, author=who.name,
-            run_id=run_of(ident) if ident is not None else None,
-        )  # fmt: skip
+        begun = await self.proposals.hold_or_start(
+            text, by=who.email, job=where, author=who.name, inputs=inputs, ident=mine
+        )
+        if begun.held is not None:
+            return await self._held(who, begun.held.id)
+        started = begun.started
+        if started is None or started.refused:
+            return _refused(begun.seen)
         if started.saved is not None:
             return {"saved": started.saved, "text": f"Saved as `{started.saved['name']}`; nothing has run."}
-        if started.run is None:
-            return _refused(started.seen)
+        assert started.run is not None
         await self._settled(started.run, 1.0)
         told = await self._report(who, started.run)
         return told | ({"notes": [n.message for n in seen.notes]} if seen.notes else {})
@@ -331,7 +329,7 @@ class Service:
 
     def _writes(self, plan: Plan) -> int:
         found = ((op, self.desk.catalog.get(op.op)) for op, _ in plan.walk())
-        return sum(op.op == "run" or writes(op, spec) for op, spec in found if spec is not None)
+        return sum(op.op == "run" or outward(op, spec) for op, spec in found if spec is not None)
 
     async def _world(self, who: Caller) -> World:
         return await self.desk.world()
@@ -351,8 +349,3 @@ def _text(program: Any) -> str:
 
 def _refused(seen: Examined) -> dict[str, Any]:
     return {"refused": seen.reports(), "text": NOTHING}
-
-
-def _calls_scripts(seen: Examined) -> bool:
-    """Whether it runs saved scripts, whose writes the pre-flight does not count."""
-    return seen.plan is not None and any(op.op == "run" for op, _ in seen.plan.walk())
