@@ -13,21 +13,10 @@ from bot.domain.catalog import Policy, Workspace
 from bot.domain.values import ErrorValue
 from bot.wiring import Product
 from store import ops, work
-from tests.agents.world import HAIKU, agents, files
-from tests.doubles.claude import Body, Fails, Says, Uses, claude, last, prompt, system
+from tests.agents.world import HAIKU, WORKED, agents, files, reader
+from tests.doubles.claude import Body, Fails, Says, claude, last, prompt, system
 from tests.runtime.world import started, state, until
 
-WORKED = """\
-- files = glob core/src/*.rs
-- some = first 5 files
-- answers = each some
-
-> Read {it} and answer with exactly one word: YES if it opens or connects a unix socket, NO if not.
-
-- yes = keep answers YES
-- total = count yes
-- show total
-"""
 NUMBERS = "- all = list {}\n- answers = each all\n  > Double {{it}}.\n- show answers\n"
 
 
@@ -37,14 +26,6 @@ def numbers(many: int) -> str:
 
 def number(body: Body) -> int:
     return int(re.findall(r"Double (?:<data \S+>)?(\d+)", prompt(body))[0])
-
-
-def reader(body: Body) -> Says | Uses:
-    """Reads the file that it is asked about, then says what is in it."""
-    if len(body["messages"]) == 1:
-        (path,) = re.findall(r"core/src/\w+\.rs", prompt(body))
-        return Uses((("read", {"path": path}),))
-    return Says(" YES\n" if "Unix" in last(body) else "NO")
 
 
 async def ended(one: Product, run: str) -> dict[str, Any]:

@@ -3,7 +3,6 @@ number."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,10 +10,10 @@ import pytest
 
 from bot.config import ModelSettings
 from bot.domain.catalog import Agent
-from tests.agents.world import HAIKU
+from tests.agents.world import HAIKU, WORKED, reader
 from tests.channels.stage import Stage
 from tests.channels.world import stand
-from tests.doubles.claude import KEY, Body, Says, Uses, claude, last, prompt
+from tests.doubles.claude import KEY, claude
 from tests.doubles.line import LineStage
 from tests.doubles.plain import Plain
 from tests.doubles.room import RoomStage
@@ -22,30 +21,12 @@ from tests.doubles.slack import SlackStage
 from tests.doubles.telegram import TelegramStage
 
 pytestmark = pytest.mark.anyio
-WORKED = """\
-- files = glob core/src/*.rs
-- some = first 5 files
-- answers = each some
-
-> Read {it} and answer with exactly one word: YES if it opens or connects a unix socket, NO if not.
-
-- yes = keep answers YES
-- total = count yes
-- show total
-"""
 FILES = {"attach": "UnixStream::connect", "agents": "UnixListener::bind", "log": "fs::write", "main": "", "net": "Tcp"}
 
 
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
-
-
-def reader(body: Body) -> Says | Uses:
-    """Reads the file that it is asked about, then says what is in it."""
-    if len(body["messages"]) == 1:
-        return Uses((("read", {"path": re.findall(r"core/src/\w+\.rs", prompt(body))[0]}),))
-    return Says("YES" if "Unix" in last(body) else "NO")
 
 
 @pytest.mark.parametrize(
