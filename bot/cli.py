@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import click
 
-from bot.commands import listing, operating, people, running, saved, trying
+from bot.commands import listing, mcp, operating, people, running, saved, trying
 from bot.domain.errors import Misconfigured, WaitonError
 from bot.exits import REFUSED, SURROUNDINGS
 
@@ -65,7 +65,7 @@ def app(context: click.Context) -> None:
         context.invoke(operating.serve, demo=False, role="all")
 
 
-for _subject in (trying, running, saved, listing, people, operating):
+for _subject in (trying, running, saved, listing, people, operating, mcp):
     for _command in _subject.COMMANDS:
         app.add_command(_command)
 

@@ -58,7 +58,22 @@ TOOL = (
     "timeout",
     "summary",
     "demo",
+    "env",
+    "headers",
+    "trust_annotations",
+    "declare",
 )
+SOURCES = ("http", "python", "command", "url", "demo")
+"""Where a tool comes from: one of these, or an installed package under that name."""
+BELONGS: Mapping[str, tuple[str, ...]] = {
+    "env": ("command",),
+    "headers": ("url", "http"),
+    "trust_annotations": ("command", "url"),
+    "declare": ("command", "url"),
+}
+"""Keys of a tool that say something beside these sources alone."""
+DECLARED = ("idempotent", "read_only", "destructive", "timeout", "summary")
+"""What settings may say of a tool whatever it says of itself."""
 AGENT = ("model", "prompt", "tools", "default")
 PRICE = ("input", "output", "cache_write", "cache_read")
 MODEL = "claude-sonnet-4-6"
@@ -72,7 +87,7 @@ class StreamSettings:
 
     spec: StreamSpec
     kind: str = "none"
-    secret: str | None = None
+    secret: str | None = field(default=None, repr=False)
     id: str | None = None
     sender: str | None = None
     text: str | None = None
@@ -94,7 +109,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8484
     public_url: str | None = None
-    secret_key: str | None = None
+    secret_key: str | None = field(default=None, repr=False)
     path: Path | None = None
     """The settings file that was read, if there is one."""
     workspace: Workspace = field(default_factory=Workspace)
@@ -103,6 +118,9 @@ class Settings:
     roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     streams: Mapping[str, StreamSettings] = field(default_factory=dict)
     tools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """As they are written: a secret in them is the name of its variable, `env:NAME`."""
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What the variables hold that tools name."""
     agents: tuple[Agent, ...] = ()
     """Those that can be put on work: none without a key."""
     keyless: tuple[str, ...] = ()
@@ -114,6 +132,13 @@ class Settings:
     channels: frozenset[str] = frozenset({"web"})
     platforms: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     """Tokens and addresses of the chat platforms that are on."""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Every secret that the settings know: what must appear nowhere else."""
+        chat = (v for given in self.platforms.values() for k, v in given.items() if not k.endswith("_url"))
+        hooks = (one.secret for one in self.streams.values())
+        return tuple(s for s in (*self.variables.values(), self.secret_key, *hooks, *chat) if s)
 
     @property
     def url(self) -> str:
@@ -161,6 +186,7 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
         },
         streams={name: _stream(name, s, env, where) for name, s in raw.get("streams", {}).items()},
         tools={name: _tool(name, t, where) for name, t in raw.get("tools", {}).items()},
+        variables=_variables(raw.get("tools", {}), env, where),
         agents=(agents or (Agent(name="claude", default=True),)) if model else (),
         keyless=() if model else tuple(agent.name for agent in agents),
         model=model,
@@ -328,11 +354,41 @@ def _stream(name: str, raw: Any, env: Mapping[str, str], where: str) -> StreamSe
 
 
 def _tool(name: str, raw: Any, where: str) -> Mapping[str, Any]:
-    table = _table(raw, f"{where}, [tools.{name}]")
-    _known(table, TOOL, f"{where}, [tools.{name}]")
-    if not any(k in table for k in ("http", "python", "command", "url", "demo")):
-        raise Misconfigured(f"{where}, [tools.{name}] needs `http`, `python`, `command` or `url`")
+    here = f"{where}, [tools.{name}]"
+    table = _table(raw, here)
+    _known(table, TOOL, here)
+    sources = [key for key in SOURCES if key in table]
+    if len(sources) > 1:
+        raise Misconfigured(f"{here} has {' and '.join(f'`{s}`' for s in sources)}; a tool comes from one place")
+    for key, belongs in BELONGS.items():
+        if key in table and not any(source in table for source in belongs):
+            raise Misconfigured(f"{here}: `{key}` belongs to {' or '.join(f'`{s}`' for s in belongs)}")
+    if "command" in table and not (table["command"] and _texts(table["command"], f"{here} command")):
+        raise Misconfigured(f'{here}: `command` must be a list, such as ["github-mcp-server", "stdio"]')
+    if "url" in table and not str(table["url"]).startswith(("https://", "http://")):
+        raise Misconfigured(f"{here}: `url` must be an address that begins with https:// or http://")
+    for pattern, said in _table(table.get("declare", {}), f"{here} declare").items():
+        _known(_table(said, f"{here} declare.{pattern}"), DECLARED, f"{here} declare.{pattern}")
+    if not sources and not set(table) <= set(DECLARED):
+        raise Misconfigured(f"{here} needs `http`, `python`, `command` or `url`")
     return table
+
+
+def _variables(tools: Mapping[str, Any], env: Mapping[str, str], where: str) -> dict[str, str]:
+    """What the variables hold that tools name in `env` and `headers`."""
+    found: dict[str, str] = {}
+    for name, table in tools.items():
+        for key in ("env", "headers"):
+            here = f"{where}, [tools.{name}] {key}"
+            for field_, given in _table(table.get(key, {}), here).items():
+                source, _, variable = str(given).partition(":")
+                if source != "env" or not variable:
+                    raise Misconfigured(f'{here}: a secret is never in the settings; write `{field_} = "env:NAME"`')
+                value = _secret(env, variable)
+                if value is None:
+                    raise Misconfigured(f"{here}: the environment variable {variable} is not set")
+                found[variable] = value
+    return found
 
 
 def _model(raw: Mapping[str, Any], env: Mapping[str, str], where: str) -> ModelSettings | None:
@@ -385,7 +441,7 @@ def _policy(raw: Mapping[str, Any], where: str) -> Policy:
         raise Misconfigured(f"{where}, [policy] approve must be a table of tool → role")
     return Policy(
         approve={k: (v or None) for k, v in approve.items()} if approve is not None else None,
-        use=dict(raw.get("use", {})),
+        use={k: _whom(v, f"{where}, [policy] use.{k}") for k, v in _table(raw.get("use", {}), "use").items()},
         paste=tuple(raw["paste"]) if isinstance(raw.get("paste"), list) else raw.get("paste", "members"),
         agent_runs=_agent_runs(raw.get("agent_runs", "confirm"), where),
         admins=tuple(raw.get("admins", ())),
@@ -394,10 +450,19 @@ def _policy(raw: Mapping[str, Any], where: str) -> Policy:
     )
 
 
-def _agent_runs(said: Any, where: str) -> Literal["confirm", "free"]:
-    if said not in ("confirm", "free"):
-        raise Misconfigured(f'{where}, [policy] agent_runs is "confirm" or "free"')
-    return said
+def _agent_runs(value: Any, where: str) -> Literal["confirm", "free"]:
+    if value not in ("confirm", "free"):
+        raise Misconfigured(f'{where}, [policy] agent_runs is "confirm" or "free"; it is `{value}`')
+    return value
+
+
+def _whom(value: Any, where: str) -> str | tuple[str, ...]:
+    """A role, an email, or a list of them."""
+    given = _texts([value] if isinstance(value, str) else value, where)
+    for one in given:
+        if not one.startswith("role:") and "@" not in one and one not in ("members", "everyone"):
+            raise Misconfigured(f"{where}: `{one}` is nobody; write an email, or a role as `role:{one}`")
+    return given[0] if isinstance(value, str) else tuple(given)
 
 
 PLATFORMS: Mapping[str, Mapping[str, str]] = {

@@ -93,10 +93,29 @@ async def _sandbox(settings: Settings) -> str:
 
 
 async def _tools(settings: Settings) -> str:
+    """Every tool; of each MCP server whether it answers, and with how many."""
+    from bot.offline import setting_of
     from bot.runtime.toolbox import configured_tools
 
-    tools = configured_tools(settings)
-    return ", ".join(tools.tools) or "none; [tools.NAME] in the settings adds one"
+    tools = configured_tools(settings, lambda name: setting_of(settings, name))
+    said = [", ".join(tools.own)] if tools.own else []
+    away: list[str] = []
+    if tools.servers:
+        from bot.runtime.refreshing import answers, clash_of
+
+        for server, why in (await answers(tools, tools.servers)).items():
+            if why is not None:
+                away.append(
+                    f"{why}\nsee `[tools.{server}]` in the settings; scripts that call its tools fail until then"
+                )
+        for server in tools.servers:
+            if server.fault is None:
+                said.append(f"{server.name}: {len(server.tools)} {'tool' if len(server.tools) == 1 else 'tools'}")
+        if (clash := clash_of(tools)) is not None:
+            raise Fault(f"{clash}\nname the tables in [tools] otherwise, or ask whoever runs that server")
+    if away:
+        raise Fault("\n".join([*away, *said]))
+    return "; ".join(said) or "none; [tools.NAME] in the settings adds one"
 
 
 async def _people(settings: Settings) -> str:
@@ -158,6 +177,35 @@ async def _channels(settings: Settings) -> str:
     )
 
 
+async def _agents(settings: Settings) -> str:
+    """Whether the model takes the key, and which of the agents' models it knows."""
+    if settings.keyless:
+        names = ", ".join(f"[agents.{name}]" for name in settings.keyless)
+        raise Fault(f"{names} cannot work: there is no key\nset ANTHROPIC_API_KEY, or ANTHROPIC_API_KEY_FILE")
+    if settings.model is None:
+        return "none; ANTHROPIC_API_KEY turns one on"
+    from bot.agents.claude import Claude
+    from bot.agents.model import ModelFailed
+    from bot.domain.cost import price_of
+
+    models = sorted({agent.model or settings.model.name for agent in settings.agents})
+    claude = Claude(settings.model.key, settings.model.base_url)
+    try:
+        for model in models:
+            await claude.knows(model)
+    except ModelFailed as fault:
+        raise Fault(f"{fault}\nsee [agents.NAME] model, WAITON_MODEL and ANTHROPIC_BASE_URL") from None
+    finally:
+        await claude.aclose()
+    unpriced = [model for model in models if price_of(model, settings.model.prices) is None]
+    said = f"{', '.join(agent.name for agent in settings.agents)} on {', '.join(models)}"
+    if unpriced:
+        said += (
+            f'\nwhat they cost is not counted: add [models."{unpriced[0]}"] input and output (dollars a million tokens)'
+        )
+    return said
+
+
 CHECKS: tuple[Check, ...] = (
     ("database", _database),
     ("files", _files),
@@ -167,4 +215,5 @@ CHECKS: tuple[Check, ...] = (
     ("clock", _clock),
     ("web", _web),
     ("channels", _channels),
+    ("agents", _agents),
 )

@@ -6,14 +6,19 @@ The file is read by the standard library, so that a check starts at once; a data
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bot.config import Settings, load
 from bot.domain.catalog import Catalog, OpSpec, Person, World
 from bot.language.read import Read, read
 from bot.ops.specs import catalog
+
+if TYPE_CHECKING:
+    from bot.runtime.tools import Tools
 
 
 def surroundings() -> tuple[Catalog, World]:
@@ -41,11 +46,25 @@ def surroundings() -> tuple[Catalog, World]:
         workspace=replace(settings.workspace, alone=len(known) < 2),
         policy=settings.policy,
     )
-    if settings.tools:
-        from bot.runtime.toolbox import configured_tools
+    return catalog(tools_of(settings).specs if settings.tools else ()), world
 
-        return catalog(configured_tools(settings).specs), world
-    return catalog(), world
+
+def tools_of(settings: Settings, *, anew: bool = False) -> Tools:
+    """The tools of the settings, those of MCP servers as they were listed last; a server that has never been there is
+    asked now, for its tools alone (`anew`: every server is). What is learnt so is kept for the next time.
+
+    Raises Misconfigured where two tools would be one op."""
+    from bot.runtime.toolbox import configured_tools
+
+    tools = configured_tools(settings, lambda name: setting_of(settings, name))
+    asked = [server for server in tools.servers if anew or server.listed is None]
+    if asked:
+        import asyncio
+
+        from bot.runtime.refreshing import refresh
+
+        asyncio.run(refresh(settings, tools, asked))
+    return tools
 
 
 def read_script(text: bytes) -> tuple[Read, Catalog, World]:
@@ -64,6 +83,28 @@ def _now() -> datetime:
     from bot.runtime.clock import SystemClock
 
     return SystemClock().now().astimezone(UTC)
+
+
+def setting_of(settings: Settings, name: str) -> str | None:
+    """What the database keeps under a name."""
+    path = Path(settings.database.removeprefix("sqlite:///"))
+    if settings.database.startswith("sqlite:///"):
+        if not path.is_file():
+            return None
+        try:
+            with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+                found = connection.execute("select value from setting where name = ?", (name,)).fetchone()
+                return found[0] if found else None
+        except sqlite3.Error:
+            return None
+    from store import people
+    from store.transaction import Database
+
+    database = Database(settings.database)
+    try:
+        return database.read(people.setting_of, name)
+    finally:
+        database.close()
 
 
 def _from_file(settings: Settings) -> tuple[tuple[Person, ...], dict[str, tuple[str, ...]]]:

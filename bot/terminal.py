@@ -19,7 +19,7 @@ from bot.domain.catalog import World
 from bot.domain.errors import WaitonError
 from bot.domain.plan import Op
 from bot.domain.record import OpRow, RunRow
-from bot.domain.values import text
+from bot.domain.values import summary, text
 from bot.engine import tenses, verdicts
 from bot.exits import FINE, OTHERWISE, REFUSED
 from bot.people import directory
@@ -37,12 +37,14 @@ JOB = "terminal"
 
 
 @asynccontextmanager
-async def product(*, here: bool = False) -> AsyncGenerator[Product]:
-    """A guest in the database: the server, if one runs, goes on with what is handed in."""
+async def product(*, here: bool = False, stands_in: bool = False) -> AsyncGenerator[Product]:
+    """A guest in the database: the server, if one runs, goes on with what is handed in; if none does, this process
+    does where it `stands_in`."""
     _plain_logs()
     settings = load()
     files = FolderFiles(Path.cwd(), job_folders=False) if here else None
     one = Product(settings, guest=True, files=files)
+    one.stands_in = stands_in
     await one.start()
     try:
         if not (await one.desk.world()).people:
@@ -382,7 +384,9 @@ def _question(row: OpRow) -> tuple[str, list[str], list[dict[str, Any]]]:
 
 
 def short(value: Any) -> str:
-    """A value on one line, cut where it is long."""
+    """A value on one line, cut where it is long; of a list or a record what it is and how large."""
+    if isinstance(value, (list, dict)):
+        return summary(value)
     said = text(value).replace("\n", " ")
     return said if len(said) <= 60 else said[:59] + "…"
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -20,10 +21,10 @@ from bot.agents.line import Line
 from bot.agents.model import Model
 from bot.agents.wishes import Wishes
 from bot.config import Settings
-from bot.domain.catalog import World
+from bot.domain.catalog import Catalog, World
 from bot.domain.changes import Delivery, Timer
+from bot.domain.errors import Misconfigured
 from bot.domain.facts import Continued, Overdue
-from bot.ops.builtin import catalog
 from bot.people import directory, reach
 from bot.runtime.clock import Clock, SystemClock
 from bot.runtime.commit import Outcome, Site, take
@@ -32,24 +33,33 @@ from bot.runtime.desk import Desk, Listeners
 from bot.runtime.displays import Displays
 from bot.runtime.files import FolderFiles
 from bot.runtime.inbox import Inbox
-from bot.runtime.leases import LASTS, RENEWED_S, new_holder, run_lease
+from bot.runtime.leases import LASTS, RENEWED_S, lives, new_holder, run_lease
+from bot.runtime.live_ops import LiveOps
+from bot.runtime.mcp_listing import Listed, kept, known, setting_name
 from bot.runtime.outbox import Held, NoPost, Outbox, Post
 from bot.runtime.performer import Performer
 from bot.runtime.proposals import Proposals
 from bot.runtime.sandbox import Sandbox
 from bot.runtime.toolbox import configured_tools
-from bot.runtime.tools import Tools
+from bot.runtime.tools import Clash, Tools
 from bot.runtime.triggers import Triggers
 from bot.runtime.waker import Waker
-from store import leases, people, runs, triggers, waits
+from store import leases, ops, people, runs, triggers, waits
 from store.dialect import Transaction
 from store.transaction import Database, upgrade
 
+if TYPE_CHECKING:
+    from bot.runtime.mcp_tools import McpServer
+
 log = structlog.get_logger()
+FIRST_LIST_S = 10.0
+"""How long a start waits for MCP servers that have never listed their tools."""
 POLL_S = 1.0
 """How often a process looks for what others have written; no faster when idle."""
 DUE_AT_ONCE = 100
 """Due rows that one sweep takes to a commit."""
+SERVES = "serves:"
+"""Leases of processes that serve, not guests: one each."""
 CHANNELS = "channels"
 """The setting in the database that has the names of the platforms that are on."""
 JOBS_KEPT = 4096
@@ -78,13 +88,16 @@ class Product:
         self.model = model
         self.guest = guest
         """Another process may serve this database: this one works on its own run at most."""
+        self.stands_in = False
+        """Of a guest: it works on everything while no process serves. Before `start`."""
         self.clock = clock or SystemClock()
         if database is None:
             upgrade(settings.database)
             database = Database(settings.database)
         self.db = database
-        self.tools = tools or configured_tools(settings)
-        self.catalog = catalog(self.tools.specs)
+        self.tools = tools or configured_tools(settings, self._shelf)
+        self._ops = LiveOps(self.tools)
+        self.catalog = Catalog(ops=self._ops)
         secret = settings.secret_key or self.db.write(people.secret_key, secrets.token_urlsafe(32))
         self.db.write(directory.settle, settings)
         self._world = _World(self.db, settings)
@@ -105,6 +118,7 @@ class Product:
         self.site.begins = self.performer.begins
         self.agency = self._agents(settings)
         self.performer.agents = self.agency
+        self.performer.progressed = self._progressed
         self.triggers = Triggers(self.committer, self.clock)
         self.inbox = Inbox(self.committer, self.clock, self.sandbox, self.triggers)
         self._surfaces: OrderedDict[str, str | None] = OrderedDict()
@@ -167,12 +181,15 @@ class Product:
         """Ready to take facts: first what a process before this one left, then what is due."""
         await self.committer.start()
         await self.committer.write(lambda tx: self._hold(tx))
+        await self._start_tools()
         self.on |= await self.committer.write(self._platforms)
         if self.guest:
             self.inbox.elsewhere = self.on - self.inbox.doormen.keys()
         for run_id in await self.committer.read(runs.with_more):
             await self.committer.fact(run_id, Continued(at=self.clock.now()))
         await self.inbox.route_all()
+        if self.stands_in:
+            await self._stand_in()
         await self.performer.look()
         await self._look_at_wishes()
         if self._posts:
@@ -180,6 +197,49 @@ class Product:
             await self.displays.start()
         await self.waker.start()
         self._beat = asyncio.create_task(self._beating(), name="heartbeat")
+
+    async def _start_tools(self) -> None:
+        """Connects the MCP servers in the background; whose tools nobody knows yet is waited for, a moment."""
+        for server in self.tools.servers:
+            server.heard, server.lost = self._listed, _lost
+            if not self.guest or server.listed is None:
+                server.start()
+        unknown = [server.known() for server in self.tools.servers if server.listed is None]
+        if unknown:
+            _, late = await asyncio.wait([asyncio.ensure_future(one) for one in unknown], timeout=FIRST_LIST_S)
+            for task in late:
+                task.cancel()
+            if (clash := next((s.clash for s in self.tools.servers if s.clash), None)) is not None:
+                raise Misconfigured(clash)
+
+    async def _listed(self, server: McpServer, listed: Sequence[Listed]) -> None:
+        """A server's tools are these from now on: for every check and every process."""
+        before = server.listed
+        try:
+            server.take(listed)
+            _ = self.tools.tools
+        except Clash as fault:
+            if before is None:
+                raise  # it has none yet: a start says so
+            server.take(before)
+            log.warning("tools of an MCP server are not taken", server=server.name, why=str(fault))
+            return
+        if server.listed != before:
+            stored = kept(listed, server.table)
+            await self.committer.write(lambda tx: people.put_setting(tx, setting_name(server.name), stored))
+            self._keep(asyncio.create_task(self._nudge()))
+        self._ops.renew(self.tools)
+
+    def _shelf(self, name: str) -> str | None:
+        return self.db.read(people.setting_of, name)
+
+    async def _reshelve(self) -> None:
+        """Takes the lists that another process has kept."""
+        for server in self.tools.servers:
+            stored = await self.committer.read(people.setting_of, setting_name(server.name))
+            if (listed := known(stored, server.table)) is not None and listed != server.listed:
+                server.take(listed)
+                self._ops.renew(self.tools)
 
     @property
     def _posts(self) -> bool:
@@ -203,6 +263,16 @@ class Product:
     def _hold(self, tx: Transaction) -> None:
         now = self.clock.now()
         leases.take(tx, f"worker:{self.holder}", self.holder, now, now + LASTS)
+        if not self.guest:
+            leases.take(tx, f"{SERVES}{self.holder}", self.holder, now, now + LASTS)
+
+    async def _stand_in(self) -> None:
+        """A guest that stands in works on everything while no process serves, and on nothing while one does."""
+        standing = await self.committer.read(leases.live, self.clock.now())
+        served = any(name.startswith(SERVES) and lives(holder, standing) for name, holder in standing.items())
+        if served != (self.performer.only is not None):
+            self.performer.only = "" if served else None
+            await self.performer.look()
 
     async def _beating(self) -> None:
         """Renews what this process holds, and sees what other processes have written: a net under the wake-ups."""
@@ -216,6 +286,8 @@ class Product:
                     await self.committer.write(lambda tx, now=now: leases.renew(tx, self.holder, now + LASTS))
                     # Whoever died on another machine says nothing: its lease runs out, and its work is taken up here.
                     await self.performer.look()
+                if self.stands_in:
+                    await self._stand_in()
                     await self._look_at_wishes()
                 word = await self.committer.read(leases.nudged)
                 if word != seen:
@@ -231,6 +303,7 @@ class Product:
             self.outbox.wake()
             await self.displays.look()
         self.people_changed()
+        await self._reshelve()
         await self._look_at_clock()
         self.listeners.tell("*", "*")
 
@@ -264,15 +337,17 @@ class Product:
         self.db.close()
 
     async def sweep(self) -> datetime | None:
-        """Applies what is due, in due order, events that came before first; gives when the next row is due."""
+        """Applies what is due, in due order, events and answers that came before first; gives when the next row is
+        due."""
         await self.inbox.route_all()
         await self.triggers.sweep()
-        while True:
-            now = self.clock.now()
-            due = await self.committer.read(waits.due, now, DUE_AT_ONCE)
-            if not due:
-                return await self.committer.read(_next_due)
-            await self.committer.write(lambda tx, due=due, now=now: _overdue(tx, self.site, due, now))
+        while await self.committer.read(waits.due, self.clock.now(), 1):
+            until = self.clock.now()
+            await self.inbox.heard()
+            while due := await self.committer.read(waits.due, until, DUE_AT_ONCE):
+                now = self.clock.now()
+                await self.committer.write(lambda tx, due=due, now=now: _overdue(tx, self.site, due, now))
+        return await self.committer.read(_next_due)
 
     def people_changed(self) -> None:
         """People, roles or saved scripts have changed: the next fact sees them."""
@@ -400,6 +475,10 @@ class _World:
             self._kept = None
 
 
+def _lost(server: McpServer, why: str) -> None:
+    log.warning("an MCP server is not there", server=server.name, why=why)
+
+
 def _started_by(tx: Transaction, run_id: str) -> list[str]:
     """The runs that a run has started, and those that they have, as far as they have not ended."""
     found: list[str] = []
@@ -417,7 +496,7 @@ def _overdue(tx: Transaction, site: Site, due: list[tuple[str, str, str, datetim
     """Applies what is due. One run that cannot go on must not stop the clock of all the others."""
     tx.savepoint("every")
     try:
-        outcomes = [_past(tx, site, one, now) for one in due]
+        outcomes = _together(tx, site, due, now)
     except Exception as fault:
         if database_away(fault):
             raise
@@ -439,6 +518,22 @@ def _overdue(tx: Transaction, site: Site, due: list[tuple[str, str, str, datetim
             waits.put(tx, run_id, [Timer(path=path, kind=kind, due=now + FAULTY_AGAIN)], [], [], [])
         else:
             tx.release("one")
+    return outcomes
+
+
+def _together(tx: Transaction, site: Site, due: list[tuple[str, str, str, datetime]], now: datetime) -> list[Outcome]:
+    """Applies what is due, all or nothing: read and written for all the runs together."""
+    plans = runs.ahead(tx, [run_id for run_id, *_ in due])
+    ops.ahead(tx, [run_id for run_id, plan in plans.items() if site.index(tx, plan).small])
+    tx.gathers = True
+    # What a batch makes goes all at once, by its counts: the collector would walk over it, and all that is older.
+    gc.disable()
+    try:
+        outcomes = [_past(tx, site, one, now) for one in due]
+        tx.flush()
+    finally:
+        gc.enable()
+        tx.gathers = False
     return outcomes
 
 

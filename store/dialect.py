@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -83,7 +83,7 @@ class Statement:
             build = self._build
             if not isinstance(build, sa.sql.ClauseElement):
                 build = build(_insert(tx.sqlite))
-            done = build.compile(dialect=tx.connection.dialect, compile_kwargs={"render_postcompile": True})
+            done = build.compile(dialect=tx.dialect, compile_kwargs={"render_postcompile": True})
             known = _written_out(str(done), done.params or {}, tx.sqlite)
             if tx.sqlite:
                 self._sqlite = known
@@ -93,15 +93,26 @@ class Statement:
 
     def run(self, tx: Transaction, params: Mapping[str, Any] | None = None) -> Any:
         """Runs it; gives the driver's cursor."""
+        tx.write_gathered()
         return tx.cursor.execute(self.text(tx), params or {})
 
     def all(self, tx: Transaction, params: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        tx.write_gathered()
         return tx.cursor.execute(self.text(tx), params or {}).fetchall()
 
     def one(self, tx: Transaction, params: Mapping[str, Any] | None = None) -> tuple[Any, ...] | None:
+        tx.write_gathered()
         return tx.cursor.execute(self.text(tx), params or {}).fetchone()
 
     def many(self, tx: Transaction, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Writes rows of one run, whose outcome is no matter: where the transaction gathers, not before it must."""
+        if tx.gathers:
+            tx.gather(self, rows)
+        else:
+            self.write(tx, rows)
+
+    def write(self, tx: Transaction, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Runs it for each of the rows, now."""
         if len(rows) == 1:
             tx.cursor.execute(self.text(tx), rows[0])
         elif rows:
@@ -158,30 +169,71 @@ class Transaction:
     """One open transaction: the driver's cursor, the dialect, the workspace; the numbers of the runs it has met.
 
     Facts of one run often share a transaction, so what one wrote the next need not read: `known` holds rows as they
-    stand (by table, run and path), `late` what is written once before the commit, however often it changed."""
+    stand (by table, run and path), `late` what is written once before the commit, however often it changed. Facts of
+    many runs that come together are read together (`ahead`, by the run's number: its ops and regions as they stood,
+    until somebody takes or changes them) and written together (`gathers`)."""
 
-    __slots__ = ("connection", "cursor", "known", "late", "runs", "shared", "sqlite", "ws")
+    __slots__ = (
+        "_connection", "_gathered", "_reached", "ahead", "cursor", "dialect", "gathers", "known", "late", "runs",
+        "shared", "sqlite", "ws",
+    )  # fmt: skip
 
     def __init__(self, connection: sa.Connection, ws: int, shared: Shared) -> None:
-        self.connection = connection
-        self.sqlite = connection.dialect.name == "sqlite"
+        self._connection = connection
+        self.dialect = connection.dialect
+        self.sqlite = self.dialect.name == "sqlite"
         self.cursor: Any = connection.connection.cursor()
         self.ws = ws
         self.shared = shared
         self.runs: dict[str, int] = {}
         self.known: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-        self.late: dict[int, Callable[[], None]] = {}
+        self.late: dict[int, tuple[Statement, Mapping[str, Any]]] = {}
+        self.ahead: dict[int, tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]] = {}
+        self.gathers = False
+        self._gathered: list[tuple[Statement, list[Mapping[str, Any]]]] = []
+        self._reached: dict[int, int] = {}
+
+    @property
+    def connection(self) -> sa.Connection:
+        """For what is not run by a `Statement`: it finds what was gathered."""
+        self.write_gathered()
+        return self._connection
 
     @property
     def locks(self) -> bool:
         """Rows must be locked one by one (SQLite has one writer anyway)."""
         return not self.sqlite
 
+    def gather(self, statement: Statement, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Keeps rows until somebody reads, or the commit: what is written of one run keeps its order, and runs of
+        which the same is written share a statement."""
+        for row in rows:
+            run = row.get("run", 0)
+            at = self._reached.get(run, 0)
+            while at < len(self._gathered) and self._gathered[at][0] is not statement:
+                at += 1
+            if at == len(self._gathered):
+                self._gathered.append((statement, []))
+            self._gathered[at][1].append(row)
+            self._reached[run] = at
+
+    def write_gathered(self) -> None:
+        """Writes what was gathered."""
+        if self._gathered:
+            gathered, self._gathered = self._gathered, []
+            self._reached.clear()
+            for statement, rows in gathered:
+                statement.write(self, rows)
+
     def flush(self) -> None:
         """Writes what is late: before the commit, and before whatever reads it by other ways."""
-        late, self.late = self.late, {}
-        for write in late.values():
-            write()
+        self.write_gathered()
+        late: dict[Statement, list[Mapping[str, Any]]] = {}
+        for statement, params in self.late.values():
+            late.setdefault(statement, []).append(params)
+        self.late.clear()
+        for statement, rows in late.items():
+            statement.write(self, rows)
 
     def savepoint(self, name: str = "fact") -> None:
         self.flush()
@@ -196,6 +248,9 @@ class Transaction:
         self.runs.clear()
         self.known.clear()
         self.late.clear()
+        self.ahead.clear()
+        self._gathered.clear()
+        self._reached.clear()
         self.cursor.execute(f"rollback to savepoint {name}")
         self.cursor.execute(f"release savepoint {name}")
 
@@ -203,3 +258,19 @@ class Transaction:
 def b(name: str) -> sa.BindParameter[Any]:
     """A named parameter of a statement."""
     return sa.bindparam(name)
+
+
+PAGE = 100
+"""Keys that one statement looks up together."""
+
+
+def among(column: Any) -> Any:
+    """Whether a column has one of a page of keys."""
+    return column.in_([b(f"key{n}") for n in range(PAGE)])
+
+
+def pages(keys: Sequence[Any], none: Any) -> Iterator[dict[str, Any]]:
+    """Keys as the parameters of statements that look `among` them. `none`: what no row has, to fill the last page."""
+    for at in range(0, len(keys), PAGE):
+        page = [*keys[at : at + PAGE], *[none] * (at + PAGE - len(keys))]
+        yield {f"key{n}": key for n, key in enumerate(page)}

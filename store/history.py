@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from bot.domain.changes import Bound, Entry
 from bot.domain.record import RunRow
-from bot.domain.values import dump, errors_in, load, size_of, type_of
+from bot.domain.values import dump, dumped, errors_in, load, size_of, type_of
 from store import runs, values
 from store.dialect import Statement, Transaction, b, instant, micros
 from store.tables import binding, history
@@ -71,8 +71,8 @@ def chained(
     before: str, run_id: str, n: int, at: int | None, what: str, path: str | None, by: str | None, data: str | None
 ) -> str:
     """An entry's hash over everything it says and the hash before it."""
-    said = dump([before, run_id, n, at, what, path or None, by, data])
-    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    said = dumped([before, run_id, n, at, what, path or None, by, data])
+    return hashlib.sha256(said).hexdigest()[:32]
 
 
 def of_run(tx: Transaction, run_id: str) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from bot.domain.changes import CARDS, CancelledUnder
 from bot.domain.record import OpRow, RegionRow
 from bot.domain.values import dump, load
 from store import runs, values
-from store.dialect import Statement, Transaction, b, instant, micros
+from store.dialect import Statement, Transaction, among, b, instant, micros, pages
 from store.tables import event, op, region, run, taken, wait
 
 _OP = tuple(
@@ -93,6 +93,9 @@ _HOT_OF = Statement(sa.select(*_REGION).where(*_MY_REGION, *_OWNED, region.c.hot
 _OPEN_OF = Statement(sa.select(*_REGION).where(*_MY_REGION, *_OWNED, region.c.state != "closed"))
 _OPEN_REGIONS = Statement(sa.select(region.c.path).where(*_MY_REGION, region.c.state == "open"))
 _ALL_REGIONS = Statement(sa.select(*_REGION).where(*_MY_REGION))
+
+_ALL_OF_SOME = Statement(sa.select(op.c.run, *_OP).where(op.c.ws == b("ws"), among(op.c.run)))
+_REGIONS_OF_SOME = Statement(sa.select(region.c.run, *_REGION).where(region.c.ws == b("ws"), among(region.c.run)))
 
 _OP_NAMES = [c.name for c in _OP]
 FIXED = ("path", "place", "region", "rank")
@@ -316,6 +319,17 @@ class StoredRows:
         )
 
 
+def ahead(tx: Transaction, ids: Sequence[str]) -> None:
+    """Reads every op and region of short runs that were locked, by few statements, for `small.SmallRows`."""
+    numbers = [runs.key(tx, run_id) for run_id in ids]
+    found: dict[int, tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]] = {number: ([], []) for number in numbers}
+    for some in pages(numbers, 0):
+        for at, statement in enumerate((_ALL_OF_SOME, _REGIONS_OF_SOME)):
+            for got in statement.all(tx, {"ws": tx.ws, **some}):
+                found[got[0]][at].append(got[1:])
+    tx.ahead.update(found)
+
+
 def event_of(got: tuple[Any, ...]) -> dict[str, Any]:
     """An event as the engine takes it: `{id, stream, from, conversation, at, event}`."""
     return {
@@ -336,6 +350,7 @@ def _iso(stored: int) -> str:
 
 def put_ops(tx: Transaction, run_id: str, rows: list[OpRow]) -> None:
     number = runs.key(tx, run_id)
+    tx.ahead.pop(number, None)
     added: list[dict[str, Any]] = []
     changed: list[dict[str, Any]] = []
     for row in rows:
@@ -394,6 +409,7 @@ def _data(tx: Transaction, row: OpRow) -> tuple[str | None, int | None]:
 
 def put_regions(tx: Transaction, run_id: str, rows: list[RegionRow]) -> None:
     number = runs.key(tx, run_id)
+    tx.ahead.pop(number, None)
     added: list[dict[str, Any]] = []
     changed: list[dict[str, Any]] = []
     for row in rows:
@@ -442,6 +458,7 @@ def cancel_under(tx: Transaction, run_id: str, change: CancelledUnder) -> None:
         )
 
     number = runs.key(tx, run_id)
+    tx.ahead.pop(number, None)
     for found in [found for found in tx.known if found[0] != "run" and found[1] == number]:
         del tx.known[found]
     mine = (op.c.ws == tx.ws, op.c.run == number)

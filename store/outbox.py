@@ -215,9 +215,9 @@ def put(
     for change in settled:
         mine = {"ws": tx.ws, "run": number, "path": change.path, "outcome": change.outcome}
         if change.to is None:
-            _SETTLE.run(tx, mine)
+            _SETTLE.many(tx, [mine])
         else:
-            _SETTLE_TO.run(tx, {**mine, "to_": change.to})
+            _SETTLE_TO.many(tx, [{**mine, "to_": change.to}])
     for path in dropped:
         _DROP.run(tx, {"ws": tx.ws, "run": number, "path": path})
     rows: list[dict[str, Any]] = []
@@ -248,15 +248,17 @@ def put(
     return frozenset(begun)
 
 
-def deliver(tx: Transaction, run_id: str, rows: list[Delivery], here: Callable[[Delivery], bool]) -> list[Delivery]:
+def deliver(
+    tx: Transaction, run_id: str, rows: list[Delivery], here: Callable[[Delivery], bool], *, crowded: bool = True
+) -> list[Delivery]:
     """Writes deliveries; gives those that the room shows by this commit. A person has 50 open cards of one run at
-    most: the rest is held, its window not begun, until one of them settles."""
+    most: the rest is held, its window not begun, until one of them settles. `crowded`: the run may have so many."""
     shown: list[Delivery] = []
     number = runs.key(tx, run_id)
     for row in rows:
-        held = row.kind == "card" and row.opens and _open(tx, number, row.to) >= MOST_OPEN
+        held = crowded and row.kind == "card" and row.opens and _open(tx, number, row.to) >= MOST_OPEN
         in_room = not held and here(row)
-        _ADD.run(tx, {**_stored(tx, number, row), **_fate(held, in_room)})
+        _ADD.many(tx, [{**_stored(tx, number, row), **_fate(held, in_room)}])
         if held:
             _UNTIMED.run(tx, {"ws": tx.ws, "run": number, "path": row.path})
         elif in_room:

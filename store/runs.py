@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +12,7 @@ import sqlalchemy as sa
 from bot.domain.errors import Bug
 from bot.domain.record import RunRow
 from bot.domain.values import dump, load
-from store.dialect import Statement, Transaction, b, instant, micros
+from store.dialect import Statement, Transaction, among, b, instant, micros, pages
 from store.tables import job, member, more, plan, run
 
 _COLUMNS = (
@@ -37,6 +38,9 @@ _AT = {column.name: at for at, column in enumerate(_COLUMNS)}
 _ONE = sa.select(*_COLUMNS).where(run.c.ws == b("ws"), run.c.id == b("id"))
 _GET = Statement(_ONE)
 _LOCK = Statement(_ONE.with_for_update())
+_SOME = sa.select(*_COLUMNS).where(run.c.ws == b("ws"), among(run.c.id)).order_by(run.c.seq)
+_GET_SOME = Statement(_SOME)
+_LOCK_SOME = Statement(_SOME.with_for_update())
 _KEY = Statement(sa.select(run.c.seq).where(run.c.ws == b("ws"), run.c.id == b("id")))
 _ADD = Statement(sa.insert(run).values({c.name: b(c.name) for c in run.c if c.name != "seq"}).returning(run.c.seq))
 _PUT = Statement(
@@ -119,6 +123,19 @@ def lock(tx: Transaction, run_id: str) -> RunRow | None:
     return _row(tx, got) if got else None
 
 
+def ahead(tx: Transaction, ids: Sequence[str]) -> dict[str, str]:
+    """Locks runs that facts are about to be applied to, by few statements; those that this transaction knows already
+    stay as it knows them. Gives the plan of each that it has read."""
+    wanted = [run_id for run_id in dict.fromkeys(ids) if ("run", run_id) not in tx.known]
+    plans: dict[str, str] = {}
+    for some in pages(wanted, ""):
+        for got in (_LOCK_SOME if tx.locks else _GET_SOME).all(tx, {"ws": tx.ws, **some}):
+            tx.known["run", got[0]] = got
+            tx.runs[got[0]] = got[_AT["seq"]]
+            plans[got[0]] = got[_AT["plan"]].hex()
+    return plans
+
+
 def add(tx: Transaction, row: RunRow) -> None:
     params = {
         "ws": tx.ws,
@@ -162,7 +179,7 @@ def put(tx: Transaction, row: RunRow) -> None:
     assert stood is not None
     changed = {_AT[name]: value for name, value in params.items() if name in _AT}
     tx.known["run", row.id] = tuple(changed.get(at, value) for at, value in enumerate(stood))
-    tx.late[number] = lambda: _PUT.run(tx, params)
+    tx.late[number] = (_PUT, params)
 
 
 def remember_more(tx: Transaction, run_id: str) -> None:

@@ -22,6 +22,8 @@ class SmallRows(StoredRows):
         super().__init__(tx, run_id, job)
         self._ops: dict[str, Row] | None = None
         self._regions: dict[str, Row] | None = None
+        if (ahead := tx.ahead.pop(self._mine["run"], None)) is not None:
+            self._ops, self._regions = ({row[0]: row for row in rows} for rows in ahead)
 
     def _every_op(self) -> dict[str, Row]:
         if self._ops is None:

@@ -51,7 +51,7 @@ def write(
         step.begun = outbox.put(tx, run.id, step.settled, step.calls, step.dropped_calls, begins)
     written = Written(orphans=orphans)
     if step.deliveries:
-        written.delivered += outbox.deliver(tx, run.id, step.deliveries, here)
+        written.delivered += outbox.deliver(tx, run.id, step.deliveries, here, crowded=crowded)
     if freed:
         written.delivered += outbox.release(tx, run.id, here, now)
     inbox.take(tx, run.id, step.taken)

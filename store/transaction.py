@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -97,9 +98,27 @@ class Database:
 
     def create(self) -> None:
         """Makes the tables of a database in memory; files and servers are brought up by `upgrade`."""
-        from store.tables import metadata
+        self.write(lambda tx: [tx.cursor.execute(text) for text in _tables()])
 
-        metadata.create_all(self.engine)
+
+@cache
+def _tables() -> tuple[str, ...]:
+    """What makes the tables and indexes on SQLite: written once a process, for a rehearsal of every branch makes them
+    over and over."""
+    from sqlalchemy.dialects import sqlite
+
+    from store.tables import metadata
+
+    made = [
+        change
+        for table in metadata.sorted_tables
+        for change in (
+            sa.schema.CreateTable(table),
+            *(sa.schema.CreateIndex(index) for index in sorted(table.indexes, key=lambda index: str(index.name))),
+        )
+    ]
+    dialect = sqlite.dialect()
+    return tuple(str(change.compile(dialect=dialect)) for change in made)
 
 
 def upgrade(url: str) -> None:

@@ -31,7 +31,7 @@ def put(tx: Transaction, value: Any) -> str:
     if len(text) < LARGE:
         return text
     key = digest(text)
-    _PUT.run(tx, {"ws": tx.ws, "hash": key, "body": text})
+    _PUT.many(tx, [{"ws": tx.ws, "hash": key, "body": text}])
     return "@" + key
 
 
@@ -52,7 +52,7 @@ def shared(tx: Transaction, text: str) -> str:
     key = base64.urlsafe_b64encode(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:12]).decode()
     if not tx.shared.meet(key):
         return text
-    _PUT.run(tx, {"ws": tx.ws, "hash": key, "body": text})
+    _PUT.many(tx, [{"ws": tx.ws, "hash": key, "body": text}])
     tx.shared.keep(key, text)
     return "#" + key
 

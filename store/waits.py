@@ -74,13 +74,13 @@ def put(
     mine = {"ws": tx.ws, "run": runs.key(tx, run_id)}
     for path in dict.fromkeys(disarmed):
         if expecting is None or path in expecting:
-            _DISARM.run(tx, {**mine, "path": path})
-        _DROP_ALL.run(tx, {**mine, "path": path})
+            _DISARM.many(tx, [{**mine, "path": path}])
+        _DROP_ALL.many(tx, [{**mine, "path": path}])
     for change in timers:
         if change.due is None:
-            _DROP.run(tx, {**mine, "path": change.path, "kind": _stored(change.kind)})
+            _DROP.many(tx, [{**mine, "path": change.path, "kind": _stored(change.kind)}])
         else:
-            _SET.run(tx, {**mine, "path": change.path, "kind": _stored(change.kind), "due": micros(change.due)})
+            _SET.many(tx, [{**mine, "path": change.path, "kind": _stored(change.kind), "due": micros(change.due)}])
     for armed in waits:
         _ARM.run(
             tx,

@@ -34,6 +34,7 @@ _SPEND = Statement(
 _SPENT = Statement(
     sa.select(spent.c.path, *(spent.c[n] for n in _COUNTS)).where(spent.c.ws == b("ws"), spent.c.run == b("run"))
 )
+_TOTAL = Statement(sa.select(sa.func.sum(spent.c.usd)).where(spent.c.ws == b("ws"), spent.c.run == b("run")))
 _PROGRESS = ("done", "total", "failed", "said", "at")
 _PUT_PROGRESS = Statement(
     lambda insert: (
@@ -87,6 +88,12 @@ def spent_by(tx: Transaction, run_id: str) -> dict[str, Usage]:
         g[0]: Usage(**dict(zip(_COUNTS, g[1:], strict=True)))
         for g in _SPENT.all(tx, {"ws": tx.ws, "run": runs.key(tx, run_id)})
     }
+
+
+def total_spent(tx: Transaction, run_id: str) -> int:
+    """What agents used in a run, in millionths of a dollar."""
+    got = _TOTAL.one(tx, {"ws": tx.ws, "run": runs.key(tx, run_id)})
+    return int(got[0] or 0) if got else 0
 
 
 def put_progress(tx: Transaction, run_id: str, path: str, now: Progress) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bot.agents.hands import Hands
@@ -40,6 +40,10 @@ class Task:
     then: str | None = None
     cached: bool = False
     max_tokens: int = 4096
+
+    def corrected(self, said: str, then: str) -> Task:
+        """The same task, with an answer to it and what is wrong with that."""
+        return replace(self, said=said, then=then)
 
 
 @dataclass(slots=True)

@@ -32,10 +32,10 @@ class Claude:
         client = self._connected()
         try:
             if request.long:
-                async with client.messages.stream(**_call(request), timeout=LONGEST_S) as stream:
+                async with client.messages.stream(**arguments(request), timeout=LONGEST_S) as stream:
                     message, headers = await stream.get_final_message(), stream.response.headers
             else:
-                raw = await client.messages.with_raw_response.create(**_call(request), timeout=TIMEOUT_S)
+                raw = await client.messages.with_raw_response.create(**arguments(request), timeout=TIMEOUT_S)
                 message, headers = await raw.parse(), raw.headers
         except anthropic.APIStatusError as fault:
             raise _refused(fault) from None
@@ -46,6 +46,17 @@ class Claude:
         except anthropic.APIError as fault:
             raise ModelFailed(f"the model's answer does not read: {fault.message}", again=True) from None
         return self._read(request.model, message, headers)
+
+    async def knows(self, model: str) -> None:
+        """Whether the provider takes the key and has this model. Raises ModelFailed where it does not."""
+        import anthropic
+
+        try:
+            await self._connected().models.retrieve(model, timeout=10)
+        except anthropic.APIStatusError as fault:
+            raise _refused(fault) from None
+        except anthropic.APIConnectionError as fault:
+            raise ModelFailed(f"the model cannot be reached: {fault.__cause__ or fault}") from None
 
     def _connected(self) -> Any:
         if self._client is None:
@@ -89,7 +100,7 @@ class Claude:
             await self._client.close()
 
 
-def _call(request: Request) -> dict[str, Any]:
+def arguments(request: Request) -> dict[str, Any]:
     """The arguments of `messages.create`."""
     system: dict[str, Any] = {"type": "text", "text": request.system}
     if request.cached:

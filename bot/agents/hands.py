@@ -55,7 +55,7 @@ READ = Tool(
 )
 
 
-def held(specs: Iterable[OpSpec], patterns: Iterable[str], may_use: Callable[[str], bool]) -> list[OpSpec]:
+def held(specs: Iterable[OpSpec], patterns: Iterable[str], may_call: Callable[[OpSpec], bool]) -> list[OpSpec]:
     """The tools that an agent holds: named by its settings, read-only, and open to whoever started the run."""
     wanted = list(patterns)
     return [
@@ -64,7 +64,7 @@ def held(specs: Iterable[OpSpec], patterns: Iterable[str], may_use: Callable[[st
         if spec.tool
         and spec.read_only
         and any(fnmatch.fnmatchcase(spec.name, pattern) for pattern in wanted)
-        and may_use(spec.name)
+        and may_call(spec)
     ]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from bot.domain.catalog import Catalog, World
 from bot.domain.record import OpRow
-from bot.domain.values import errors_in, size_of, type_of
+from bot.domain.values import summary
 
 
 def op_line(row: OpRow) -> str:
@@ -23,15 +23,8 @@ def op_line(row: OpRow) -> str:
     if row.due is not None:
         said += f" until {row.due.isoformat(timespec='minutes')}"
     if row.has_value and row.id:
-        said += f", a value: {of_value(row.value)}"
+        said += f", a value: {summary(row.value)}"
     return said
-
-
-def of_value(value: Any) -> str:
-    """`list<text> 5, 2 errors`."""
-    failed = errors_in(value)
-    errors = f", {failed} error{'' if failed == 1 else 's'}" if failed else ""
-    return f"{type_of(value)} {size_of(value)}{errors}"
 
 
 def held(names: Iterable[Mapping[str, Any]]) -> str:

@@ -7,6 +7,7 @@ import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
@@ -23,7 +24,7 @@ from bot.domain.changes import CARDS
 from bot.engine import asks
 from bot.runtime.commit import Outcome, take
 from bot.runtime.desk import Desk, Said, said_of
-from bot.runtime.inbox import Work
+from bot.runtime.inbox import Answering, Work
 from channels.base import Channel, Inbound, Linking
 from channels.events import CARD
 from channels.web.render import shown
@@ -51,8 +52,13 @@ class Acts:
         self.commands = commands.Commands(desk, self.scripts, asked.name if asked is not None else None)
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    def _in_turn(self, given: Inbound, work: Work) -> Work:
+    def _in_turn(self, given: Inbound, work: Work | Answering) -> Work | Answering:
         """What somebody says is dealt with after what was said before it in the same conversation."""
+        if isinstance(work, Answering):
+            return Answering(self._after(given, work.work))
+        return self._after(given, work)
+
+    def _after(self, given: Inbound, work: Work) -> Work:
         turn = self._turns.get(given.conversation) or asyncio.Lock()
         self._turns[given.conversation] = turn
 
@@ -62,7 +68,7 @@ class Acts:
 
         return worked
 
-    async def doorman(self, number: int, event: dict[str, Any]) -> bool | Work:
+    async def doorman(self, number: int, event: dict[str, Any]) -> bool | Work | Answering:
         name, _, kind = event["stream"].partition(":")
         channel = self.channels.get(name)
         given = await self._given(channel, number, event) if channel is not None else None
@@ -70,12 +76,14 @@ class Acts:
             if kind == "card":
                 await self._routed(number)
             return kind == "card"
-        who = await self._who(channel.name, given)
+        who, received = await self._who(channel.name, given), datetime.fromisoformat(event["at"])
         if kind == "card" or given.kind in ("edited", "form", "linked"):
-            work = partial(self._card, channel, number, given, who)
-            return self._in_turn(given, work) if given.kind == "edited" else work
+            work = partial(self._card, channel, number, given, who, received)
+            if given.kind == "edited":
+                return self._in_turn(given, work)
+            return work if given.kind == "linked" or given.data.startswith("s:") else Answering(work)
         if kind == "message" and given.kind in ("message", "command") and not event["event"].get("tap"):
-            work = await self._message(channel, number, given, who)
+            work = await self._message(channel, number, given, who, received)
             return self._in_turn(given, work) if work is not None else False
         return False
 
@@ -104,7 +112,7 @@ class Acts:
         await self.desk.committer.insist(lambda tx: inbox.routed(tx, [number]))
 
     # --- cards ------------------------------------------------------------------------------------------------
-    async def _card(self, channel: Channel, number: int, given: Inbound, who: senders.Who) -> None:
+    async def _card(self, channel: Channel, number: int, given: Inbound, who: senders.Who, received: datetime) -> None:
         """A tap on a card or under a script, a form that was sent, an identity that was proved."""
         if given.kind == "linked":
             await channel.tell(given, await self._link(channel.name, given))
@@ -124,7 +132,7 @@ class Acts:
             await channel.tell(given, "This question is not known here. Nothing changed.", alert=True)
             return
         if await self._is_others(row, tap, channel, given):
-            said = await self._answer(row, "", given, who, number)
+            said = await self._answer(row, "", given, who, number, received)
             await channel.tell(given, said.text, alert=True)
             return
         formless = not channel.capabilities.forms and (tap.choice is None or self._wants_reason(row, tap))
@@ -138,7 +146,7 @@ class Acts:
         if tap.choice is None or tap.choice >= len(buttons):
             said = Said(text=f"Answer it here: {self.desk.site.url}/a/{tap.token}", accepted=False, status=422)
         else:
-            said = await self._answer(row, buttons[tap.choice], given, who, number)
+            said = await self._answer(row, buttons[tap.choice], given, who, number, received)
         if not said.accepted:
             await channel.tell(given, self._how(said, row, given), alert=True)
 
@@ -173,16 +181,18 @@ class Acts:
         given: Inbound,
         who: senders.Who,
         number: int,
+        received: datetime,
         reason: str | None = None,
     ) -> Said:
         """An answer, in the transaction that marks its event as dealt with."""
-        fact = forms.fact_of(row, value, who, given, self.desk.clock.now(), reason)
+        fact = forms.fact_of(row, value, who, given, received, self.desk.clock.now(), reason)
 
         def write(tx: Transaction) -> Outcome:
             inbox.routed(tx, [number])
             return take(tx, self.desk.site, row["run"], fact)
 
         outcome = await self.desk.committer.insist(write)
+        self.desk.inbound.dealt(number)
         if outcome.missing:
             return Said(text="There is no such run. Nothing changed.", accepted=False, status=404)
         return said_of(outcome)
@@ -281,16 +291,18 @@ class Acts:
             return
 
     # --- words ------------------------------------------------------------------------------------------------
-    async def _message(self, channel: Channel, number: int, given: Inbound, who: senders.Who) -> Work | None:
+    async def _message(
+        self, channel: Channel, number: int, given: Inbound, who: senders.Who, received: datetime
+    ) -> Work | Answering | None:
         """What is to be done about words; None where they are an event for whatever waits for it."""
         if given.direct and (proof := _LINK.match(given.text.strip())) is not None:
             return partial(self._proved, channel, replace(given, data=proof[1]))
         meant = given.direct or given.mentioned or given.kind == "command"
         if (ref := await self.questions.asked(given, lambda: self._mere_words(given, who))) is not None:
-            return partial(self.questions.reply, channel, given, who, ref)
+            return Answering(partial(self.questions.reply, channel, given, who, ref, received))
         row = await self.desk.committer.read(self._replied, given, who)
         if row is not None and (given.reply_to is not None or given.direct or not given.mentioned):
-            return partial(self._reply, channel, row, given, who, number)
+            return Answering(partial(self._reply, channel, row, given, who, number, received))
         if given.direct and given.text.strip().casefold().lstrip("/") == "link":
             return partial(self._to_link, channel, given)
         if who.person is None or not meant:
@@ -311,10 +323,16 @@ class Acts:
         return self.commands.named(given) is None and not await self.scripts.looks_like_one(given.text, who.email or "")
 
     async def _reply(
-        self, channel: Channel, row: Mapping[str, Any], given: Inbound, who: senders.Who, number: int
+        self,
+        channel: Channel,
+        row: Mapping[str, Any],
+        given: Inbound,
+        who: senders.Who,
+        number: int,
+        received: datetime,
     ) -> None:
         value, reason = self._worded(row, given.text)
-        said = await self._answer(row, value, given, who, number, reason)
+        said = await self._answer(row, value, given, who, number, received, reason)
         if not said.accepted:
             await channel.tell(given, said.text, alert=True)
 

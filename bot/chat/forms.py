@@ -100,7 +100,7 @@ def _comment(label: str, *, required: bool) -> FormField:
 
 
 async def submit(desk: Desk, channel: str, given: Inbound, who: senders.Who, now: datetime) -> Mapping[str, str]:
-    """Takes a card's form: what is wrong with which field, or nothing where it counts."""
+    """Takes a card's form, received `now`: what is wrong with which field, or nothing where it counts."""
     tap = about(given.data)
     row = await desk.committer.read(row_of, desk.site, tap.token) if tap else None
     if tap is None or row is None:
@@ -111,7 +111,7 @@ async def submit(desk: Desk, channel: str, given: Inbound, who: senders.Who, now
         said = await edited(desk, row, tap.more, str(values.get(TO) or values.get(MORE) or ""), who, reason)
         field = TO if tap.more == "hand" else MORE
     else:
-        said = await answered(desk, row, _value(row, tap, values), who, given, reason)
+        said = await answered(desk, row, _value(row, tap, values), who, given, now, reason)
         field = REASON if reason is None and "reason" in said.text else next(iter(values), ANSWER)
     if said.accepted:
         return {}
@@ -127,19 +127,21 @@ def _value(row: Mapping[str, Any], tap: taps.Tap, values: Mapping[str, Any]) -> 
 
 
 async def answered(
-    desk: Desk, row: Mapping[str, Any], value: Any, who: senders.Who, given: Inbound, reason: str | None = None
+    desk: Desk, row: Mapping[str, Any], value: Any, who: senders.Who, given: Inbound, at: datetime, reason: str | None
 ) -> Said:
-    """An answer to a card, as whoever the platform says it is."""
-    fact = fact_of(row, value, who, given, desk.clock.now(), reason)
+    """An answer to a card, as whoever the platform says it is; `at`: when it was received."""
+    fact = fact_of(row, value, who, given, at, desk.clock.now(), reason)
     return await desk.act(row["run"], fact, who.email or given.conversation)
 
 
 def fact_of(
-    row: Mapping[str, Any], value: Any, who: senders.Who, given: Inbound, at: datetime, reason: str | None
-) -> Answered:
-    """An answer to a card by whoever the platform says it is: a person, or the conversation that was asked."""
+    row: Mapping[str, Any], value: Any, who: senders.Who, given: Inbound, at: datetime, now: datetime,
+    reason: str | None,
+) -> Answered:  # fmt: skip
+    """An answer to a card by whoever the platform says it is: a person, or the conversation that was asked. `at`: when
+    it was received."""
     return Answered(
-        at=at, path=row["path"], value=normalise(value), by=who.email,
+        at=at, now=now, path=row["path"], value=normalise(value), by=who.email,
         conversation=given.conversation if row["to"] == given.conversation else None, reason=reason,
         id=f"{given.conversation}/{given.ident}",
     )  # fmt: skip

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from bot.chat import forms, senders, sending, taps
@@ -93,17 +94,20 @@ class Questions:
         kept = await self.desk.committer.read(people.setting_of, _key(where, ref))
         return Asked(**json.loads(kept)) if kept else None
 
-    async def reply(self, channel: Channel, given: Inbound, who: senders.Who, ref: str) -> None:
-        """Takes an answer to a field. It is forgotten last: cut off in between, it is taken once more."""
+    async def reply(self, channel: Channel, given: Inbound, who: senders.Who, ref: str, received: datetime) -> None:
+        """Takes an answer to a field, as of when it was received. It is forgotten last: cut off in between, it is taken
+        once more."""
         asked = await self._kept(given.conversation, ref)
         form = await self._form(channel, _about(given, asked.data)) if asked is not None else None
         if asked is None or form is None or asked.at >= len(form.fields):
             await channel.tell(given, "This question is not open any more. Nothing changed.", alert=True)
-        elif not await self._taken(channel, given, who, form, asked):
+        elif not await self._taken(channel, given, who, form, asked, received):
             return
         await self.desk.committer.write(lambda tx: _forget(tx, given.conversation, ref))
 
-    async def _taken(self, channel: Channel, given: Inbound, who: senders.Who, form: Form, asked: Asked) -> bool:
+    async def _taken(
+        self, channel: Channel, given: Inbound, who: senders.Who, form: Form, asked: Asked, received: datetime
+    ) -> bool:
         """False where the field is still open: what comes next could not be asked."""
         word = given.text.strip().casefold()
         if word == CANCEL:
@@ -116,11 +120,13 @@ class Questions:
         values = {**asked.values, field.name: _picked(field, value)}
         if asked.at + 1 < len(form.fields):
             return await self._ask(channel, given, form, replace(asked, at=asked.at + 1, values=values))
-        return await self._send(channel, given, who, form, replace(asked, values=values))
+        return await self._send(channel, given, who, form, replace(asked, values=values), received)
 
-    async def _send(self, channel: Channel, given: Inbound, who: senders.Who, form: Form, asked: Asked) -> bool:
+    async def _send(
+        self, channel: Channel, given: Inbound, who: senders.Who, form: Form, asked: Asked, received: datetime
+    ) -> bool:
         sent = _about(given, asked.data, asked.values)
-        wrong = await forms.submit(self.desk, channel.name, sent, who, self.desk.clock.now())
+        wrong = await forms.submit(self.desk, channel.name, sent, who, received)
         for at, field in enumerate(form.fields):
             if field.name in wrong:
                 return await self._ask(channel, given, form, replace(asked, at=at), wrong[field.name])

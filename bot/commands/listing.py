@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from bot.commands.frame import acting, as_json, go, print_json
+from bot.exits import SURROUNDINGS
 
 
 @click.command()
@@ -55,28 +58,39 @@ def inbox(as_: str | None, as_json: bool) -> None:
 
 
 @click.command()
+@click.argument("verb", required=False, type=click.Choice(["refresh"]))
 @as_json
-def tools(as_json: bool) -> None:
-    """The tools that scripts can call."""
-    from bot.offline import surroundings
+def tools(verb: str | None, as_json: bool) -> None:
+    """The tools that scripts can call, where each is from, what it declares; `tools refresh` asks MCP servers anew."""
+    from bot.config import load
+    from bot.offline import tools_of
 
-    catalog, _ = surroundings()
+    known = tools_of(load(), anew=verb == "refresh")
     found = [
         {
-            "name": s.name,
-            "summary": s.summary,
-            "read_only": s.read_only,
-            "idempotent": s.idempotent,
-            "input": s.schema,
+            "name": t.spec.name,
+            "summary": t.spec.summary,
+            "from": t.source or None,
+            "read_only": t.spec.read_only,
+            "idempotent": t.spec.idempotent,
+            "destructive": t.spec.destructive,
+            "input": t.spec.schema,
+            "output": t.spec.output,
         }
-        for s in catalog.ops.values()
-        if s.tool
+        for t in known.tools.values()
     ]
     if as_json:
         print_json(found)
     for tool in found if not as_json else []:
-        marks = " ".join(m for m in ("read_only", "idempotent") if tool[m])
-        print(f"{tool['name']:<24} {tool['summary']} {marks}".rstrip())
+        marks = [m for m in ("read_only", "idempotent", "destructive") if tool[m]]
+        marks += ["harmless"] if tool["destructive"] is False and not tool["read_only"] else []
+        says = (tool["summary"], f"from {tool['from']}" if tool["from"] else None, " ".join(marks))
+        print(f"{tool['name']:<24} {' · '.join(str(part) for part in says if part)}")
+    away = [server for server in known.servers if server.fault is not None]
+    for server in away:
+        print(f"waiton: {server.fault}", file=sys.stderr)
+    if away and verb == "refresh":
+        raise SystemExit(SURROUNDINGS)
 
 
 COMMANDS = (

@@ -88,11 +88,15 @@ def show(target: str, as_: str | None) -> None:
 def rehearse(file: str, scenario: str | None, as_json: bool, branches: bool, coverage: bool) -> None:
     """Runs a script in virtual time, with the world of a scenario. Nothing is sent."""
     import asyncio
+    import gc
 
+    gc.disable()  # what is imported stays: the collector would walk over it again and again
     from bot.rehearse.rehearse import covered, walked
     from bot.rehearse.rehearse import rehearse as play
     from bot.rehearse.scenario import WrongScenario, load
 
+    gc.freeze()
+    gc.enable()
     try:
         told = load(Path(scenario).read_text(encoding="utf-8") if scenario else "")
     except (OSError, UnicodeDecodeError) as fault:

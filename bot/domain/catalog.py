@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
+from bot.domain.cost import Price
+
 Kind = Literal["effect", "wait", "region", "setting"]
 ArgKind = Literal["value", "literal", "number", "choices", "stream", "expression", "addressee", "name"]
 
@@ -151,11 +153,12 @@ class Workspace:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """`approve`: op name or pattern → who approves (`role:leads`, an email), None for "nobody named".
-    None in place of the mapping: the default rule (every tool not read-only or harmless). `agent_runs`: what an agent
-    starts with writes holds until a person lets it run (`confirm`), or runs (`free`)."""
+    None in place of the mapping: the default rule (every tool not read-only or harmless). `use`: likewise, who may
+    call a tool at all; what it does not name is everyone's. `agent_runs`: what an agent starts with writes holds until
+    a person lets it run (`confirm`), or runs (`free`)."""
 
     approve: Mapping[str, str | None] | None = None
-    use: Mapping[str, str] = field(default_factory=dict)
+    use: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     paste: str | tuple[str, ...] = "members"
     agent_runs: Literal["confirm", "free"] = "confirm"
     admins: tuple[str, ...] = ()
@@ -199,6 +202,10 @@ class World:
     customer: Mapping[str, Any] | None = None
     channels: frozenset[str] | None = None
     judge: bool = False
+    model: str | None = None
+    """The model of agents that name none; None where it is not known, as in rehearsal."""
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    """Of models, beyond those that are known."""
     workspace: Workspace = Workspace()
     policy: Policy = Policy()
 

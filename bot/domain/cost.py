@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 MICRO = 1_000_000
 CHARS_A_TOKEN = 4
@@ -106,6 +107,13 @@ def dollars(usd: int) -> str:
     return (
         f"${amount:,.2f}" if amount >= 0.01 or usd == 0 else f"${amount:.2g}" if amount >= 0.0001 else "under $0.0001"
     )
+
+
+def at_most(flight: Mapping[str, Any]) -> str:
+    """What a pre-flight says of agents: `5 calls at most, about $0.02`."""
+    count = flight["agent_calls"]
+    usd = f", about {dollars(round(flight['agent_usd'] * MICRO))}" if flight.get("agent_usd") else ""
+    return f"{count} call{'' if count == 1 else 's'} at most{usd}"
 
 
 def report(usage: Usage) -> dict[str, int | float]:

@@ -72,7 +72,8 @@ class Delivered:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
     """Someone answered an ask, an approval or a doubt. `by` is an email, `conversation` where it came from when
-    the giver is known by that alone. `value` as given: a label, a value, typed text or an object of fields."""
+    the giver is known by that alone. `value` as given: a label, a value, typed text or an object of fields. `at`: when
+    it was received, which is what the deadline is held against; `now`: when it is applied, where that is later."""
 
     at: datetime
     path: str
@@ -82,6 +83,9 @@ class Answered:
     reason: str | None = None
     typed: bool = False
     id: str | None = None
+    via: str | None = None
+    """The agent that gives it for `by`, as `agent:NAME`."""
+    now: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +127,8 @@ class Edited:
     """The edited plan, checked by the shell, where the edit changes it; and the ops concerned."""
     problems: tuple[str, ...] = ()
     id: str | None = None
+    via: str | None = None
+    """The agent that makes it for `by`, as `agent:NAME`: it may do what that person may, and what an agent may."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,5 +139,11 @@ class Continued:
 
 
 Fact = Accepted | Returned | Delivered | Answered | Arrived | Overdue | Edited | Continued
+
+
+def applied(fact: Fact) -> datetime:
+    """When a fact is applied: later than it was received where what received it ended in between."""
+    return (fact.now or fact.at) if isinstance(fact, Answered | Arrived) else fact.at
+
 
 Verdict = Literal["agrees", "disagrees", "unclear"]

@@ -57,6 +57,14 @@ def dump(value: Any) -> str:
         return SLOW + _ENCODE(value)
 
 
+def dumped(value: Any) -> bytes:
+    """The stored form as bytes."""
+    try:
+        return orjson.dumps(value, default=_stored, option=_OURS)
+    except TypeError:
+        return dump(value).encode("utf-8", "surrogatepass")
+
+
 def load(text: str) -> Any:
     if ERROR_KEY_TEXT in text:
         return json.loads(text, object_hook=_loaded)
@@ -124,3 +132,10 @@ def size_of(value: Any) -> int:
 def errors_in(value: Any) -> int:
     """How many error values a list holds."""
     return sum(isinstance(v, ErrorValue) for v in value) if isinstance(value, list) else 0
+
+
+def summary(value: Any) -> str:
+    """What a value is and how large, never what it says: `list<text> 5, 2 errors`."""
+    failed = errors_in(value)
+    errors = f", {failed} error{'' if failed == 1 else 's'}" if failed else ""
+    return f"{type_of(value)} {size_of(value)}{errors}"

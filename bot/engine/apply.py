@@ -7,7 +7,7 @@ from datetime import datetime
 
 from bot.domain.changes import Step
 from bot.domain.errors import OpError
-from bot.domain.facts import Accepted, Answered, Arrived, Continued, Delivered, Edited, Fact, Overdue, Returned
+from bot.domain.facts import Accepted, Answered, Arrived, Continued, Delivered, Edited, Fact, Overdue, Returned, applied
 from bot.domain.record import OpRow
 from bot.engine import (
     asks,
@@ -56,7 +56,7 @@ def apply_results(view: View, facts: Sequence[Returned]) -> tuple[Step, int]:
 
 
 def _begun(view: View, fact: Fact) -> Turn:
-    turn = Turn(view, (fact.now or fact.at) if isinstance(fact, Arrived) else fact.at)
+    turn = Turn(view, applied(fact))
     resume(turn)
     return turn
 

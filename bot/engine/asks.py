@@ -260,18 +260,31 @@ def answered(turn: Turn, row: OpRow, fact: Answered) -> None:
         turn.reply(who, f"{missing} Nothing changed.", status=422)
         return
     turn.reply(who, f"Your answer `{words.answer(value)}` is in.", accepted=True)
-    count(turn, row, voter, value, fact.reason)
+    count(turn, row, voter, value, fact.reason, via=fact.via, received=fact.at)
 
 
-def count(turn: Turn, row: OpRow, voter: str, value: Any, reason: str | None = None) -> None:
-    """One voice more: settles the ask if that is enough, misses it if no answer can be reached any more."""
+def count(
+    turn: Turn,
+    row: OpRow,
+    voter: str,
+    value: Any,
+    reason: str | None = None,
+    *,
+    via: str | None = None,
+    received: datetime | None = None,
+) -> None:
+    """One voice more: settles the ask if that is enough, misses it if no answer can be reached any more. `via`: the
+    agent that gives it for them; `received`: where it came before it is applied, its record says so."""
     data = row.data
+    at = received or turn.now
     data["answers"].append(
-        {"by": voter, "answer": value, "at": turn.now.isoformat(), **({"reason": reason} if reason else {})}
+        {"by": voter, "answer": value, "at": at.isoformat(), **({"reason": reason} if reason else {})}
     )
     row.rev += 1
     turn.touch(row)
-    turn.record("answered", row, by=voter, answer=value, reason=reason)
+    came = at.isoformat() if at < turn.now else None
+    given = {"via": via} if via else {}
+    turn.record("answered", row, by=voter, answer=value, reason=reason, received=came, **given)
     if reason:
         data["reason_given"] = reason
     need = data.get("need")
@@ -434,11 +447,11 @@ def _keep_late(turn: Turn, row: OpRow, fact: Answered, who: str) -> None:
     except OpError as fault:
         turn.reply(who, f"{fault} The window is over, too. Nothing changed.", status=422)
         return
-    late = turn.now - (row.ended or row.due or turn.now)
+    late = max(fact.at - (row.ended or row.due or fact.at), timedelta())
     entry = {
         "by": who,
         "answer": normalise(fact.value),
-        "at": turn.now.isoformat(),
+        "at": fact.at.isoformat(),
         "late_s": int(late.total_seconds()),
     }
     kept = row.data.get("late", [])

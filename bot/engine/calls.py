@@ -10,11 +10,16 @@ from bot.domain.record import OpRow
 from bot.domain.values import normalise, plain
 from bot.engine import asks, evidence, failure, gates, order, scope
 from bot.engine.turn import Turn
+from bot.language.check import rights
 
 
 def start_tool(turn: Turn, row: OpRow) -> None:
     """A tool: its parameters are substituted, shown to its approver where policy wants one, then it is called."""
     op = turn.plan_op(row)
+    spec = turn.index.spec(row.op)
+    if turn.world.policy.use and not rights.may_call(turn.world, turn.run.owner, spec):
+        # The policy is another one now, or another one's script calls it.
+        raise OpError(rights.refusal(turn.world, row.op, rights.kept_for(turn.world, spec) or ()))
     if "params" not in row.data:
         # A further attempt goes with the parameters of the first: they are what was approved.
         row.data["params"] = plain(scope.filled(turn, row, dict(op.params)))

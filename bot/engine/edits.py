@@ -110,11 +110,11 @@ def _apply(turn: Turn, fact: Edited) -> None:
             raise Refused(f"`{row.id or row.path}` has moved on: {_stands(turn, row)}")
         if fact.rev is not None and fact.rev != row.rev:
             raise Refused(f"`{row.id or row.path}` has changed since: {_stands(turn, row)}")
-        if by_agent(fact.by) and kind.key in ("withdraw", "skip") and row.state == "waiting" and not fact.why:
+        if by_agent(fact) and kind.key in ("withdraw", "skip") and row.state == "waiting" and not fact.why:
             raise Refused("an agent says why it takes a question back")
         known = set(turn.index.ops)
         before, after = kind.apply(turn, row, edit[kind.key])
-        if by_agent(fact.by) and kind.key in ("insert", "replace"):
+        if by_agent(fact) and kind.key in ("insert", "replace"):
             _brought(turn, row, known)
         if not row.data.get("unopened"):
             turn.touch(row)
@@ -134,9 +134,9 @@ def _apply(turn: Turn, fact: Edited) -> None:
     turn.step.replies[-1] = replace(turn.step.replies[-1], op=path, rev=rev)
 
 
-def by_agent(who: str) -> bool:
-    """Whether an edit is an agent's own."""
-    return who.startswith("agent:")
+def by_agent(fact: Edited) -> bool:
+    """Whether an edit is an agent's, be it for somebody."""
+    return fact.by.startswith("agent:") or fact.via is not None
 
 
 def _brought(turn: Turn, row: OpRow, known: set[str]) -> None:
@@ -185,7 +185,7 @@ def find(turn: Turn, named: str, kind: Edit, by: str) -> OpRow:
 
 
 def _allowed(turn: Turn, row: OpRow, kind: Edit, by: str) -> None:
-    if by_agent(by) or steers(turn.run, turn.world, by):
+    if by.startswith("agent:") or steers(turn.run, turn.world, by):
         return
     if kind.addressee and by.casefold() in [who.casefold() for who in _asked(turn, row)]:
         return
@@ -209,14 +209,15 @@ def _stands(turn: Turn, row: OpRow) -> str:
 def _record(turn: Turn, fact: Edited, path: str, what: str, before: Any, after: Any) -> None:
     entry = {
         "at": turn.now.isoformat(),
-        "by": fact.by,
+        "by": fact.via or fact.by,
+        **({"for": fact.by} if fact.via else {}),
         "why": fact.why,
         "op": path,
         "what": what,
         "before": plain(before),
         "after": plain(after),
     }
-    turn.record("edited", None, by=fact.by, edit=entry)
+    turn.record("edited", None, by=fact.via or fact.by, edit=entry)
 
 
 # --- the edits -----------------------------------------------------------------------------------------------------

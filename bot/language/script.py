@@ -8,16 +8,19 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
+from bot.domain import cost
 from bot.domain.catalog import Catalog, World
 from bot.domain.plan import Plan
 from bot.language import types
 from bot.language.check import (
     choices,
+    costs,
     expressions,
     files,
     inputs,
     names,
     people,
+    rights,
     streams,
     triggers,
     windows,
@@ -36,11 +39,13 @@ CHECKS: tuple[Callable[[Checking], Iterator[Problem]], ...] = (
     expressions.check,
     windows.check,
     people.check,
+    rights.check,
     streams.check,
     choices.check,
     inputs.check,
     files.check,
     triggers.check,
+    costs.check,
     typing.check,
 )
 """Every topic; where two find fault with the same words, the earlier one counts."""
@@ -112,7 +117,7 @@ def _examined(
         plan=found.plan,
         problems=tuple(problems),
         notes=_each_once(notes),
-        preflight=flight.preflight(checking) if not problems else {},
+        preflight=_flight(checking) if not problems else {},
         types=dict(checking.types),
     )
 
@@ -143,7 +148,14 @@ def flight_of(plan: Plan, catalog: Catalog, world: World) -> tuple[Mapping[str, 
     checking = _checking(plan, catalog, world, None, None)
     for _ in typing.check(checking):
         pass
-    return flight.preflight(checking), noting.notes(checking)
+    return _flight(checking), noting.notes(checking)
+
+
+def _flight(checking: Checking) -> dict[str, Any]:
+    """The pre-flight, with what its agents cost at least where that is known."""
+    found = flight.preflight(checking)
+    usd = costs.estimate(checking) if found["agent_calls"] and checking.world.model is not None else None
+    return found | ({"agent_usd": usd / cost.MICRO} if usd else {})
 
 
 def _checking(

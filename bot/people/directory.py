@@ -41,6 +41,8 @@ def read(tx: Transaction, settings: Settings, now: datetime) -> World:
         scripts=saved(tx),
         channels=settings.channels,
         judge=bool(settings.agents),
+        model=settings.model.name if settings.model else None,
+        prices=settings.model.prices if settings.model else {},
         workspace=replace(settings.workspace, alone=len(found) < 2),
         policy=settings.policy,
     )

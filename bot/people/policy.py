@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
-
 from bot.domain.catalog import World
 from store import runs
 from store.dialect import Transaction
@@ -23,16 +21,6 @@ def may_paste(world: World, email: str) -> bool:
     if paste.startswith("role:"):
         return _among(email, list(world.roles.get(paste[5:], ())))
     return paste == "everyone" or world.person(email) is not None
-
-
-def may_use(world: World, email: str, op: str) -> bool:
-    """Policy: who may call a tool at all; whoever may start a script, where it says nothing of it."""
-    who = world.policy.use.get(op) or next(
-        (w for pattern, w in world.policy.use.items() if fnmatch.fnmatchcase(op, pattern)), None
-    )
-    if who is None:
-        return True
-    return _among(email, list(world.roles.get(who[5:], ())) if who.startswith("role:") else [who])
 
 
 def who_pastes(world: World) -> str:

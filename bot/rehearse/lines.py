@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from bot.domain import cost
 from bot.domain.catalog import Catalog, World
 from bot.domain.errors import WaitonError
 from bot.domain.plan import Op, Plan, Region
@@ -40,7 +41,7 @@ def preflight_card(seen: Examined, world: World) -> str:
     rows += [("" if at else "writes", said) for at, said in enumerate(_writes(flight.get("writes") or [], world))]
     rows += [("" if at else "starts", said) for at, said in enumerate(_starts(seen.plan, world))]
     if flight.get("agent_calls"):
-        rows.append(("agents", f"at most {flight['agent_calls']} calls"))
+        rows.append(("agents", cost.at_most(flight)))
     end = flight.get("latest_end")
     if isinstance(end, datetime):
         local = end.astimezone(durations.zone(world.workspace))

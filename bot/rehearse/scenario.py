@@ -68,7 +68,7 @@ WITHIN = {
     "workspace": ("timezone", "working_hours", "holidays", "ask_window", "approval_window", "reminders", "quiet_hours"),
     "customer": ("id", "email", "conversation", "name"),
     "stream": ("name", "schema", "scope"),
-    "policy": ("approve",),
+    "policy": ("approve", "use"),
 }
 
 
@@ -198,7 +198,7 @@ def build(raw: dict[str, Any]) -> Scenario:
         judge=raw.get("judge"),
         replan=raw.get("replan"),
         saved={str(n): str(t) for n, t in (raw.get("saved") or {}).items()},
-        policy=Policy(approve={str(k): v for k, v in ((raw.get("policy") or {}).get("approve") or {}).items()}),
+        policy=_policy(raw.get("policy") or {}),
         workspace=workspace,
         models=tuple(map(str, raw["models"])) if raw.get("models") else None,
         pasted=str(raw.get("pasted", "plain")),
@@ -414,6 +414,16 @@ def _files(raw: dict[str, Any]) -> MemoryFiles:
             raise WrongScenario(f"file `{path}`: give its text, or `base64`, `link` or `size`")
         files.content[path] = ("" if value is None else str(value)).encode()
     return files
+
+
+def _policy(raw: Mapping[str, Any]) -> Policy:
+    def whom(given: Any) -> str | tuple[str, ...]:
+        return tuple(str(one) for one in given) if isinstance(given, list) else str(given)
+
+    return Policy(
+        approve={str(k): v for k, v in (raw.get("approve") or {}).items()},
+        use={str(k): whom(v) for k, v in (raw.get("use") or {}).items()},
+    )
 
 
 def _tools(raw: dict[str, Any]) -> dict[str, dict[str, Any]]:

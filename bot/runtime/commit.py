@@ -14,7 +14,7 @@ from typing import Any
 
 from bot.domain.catalog import Catalog, World
 from bot.domain.changes import Call, Delivery, Reply, Step, Taken
-from bot.domain.facts import Accepted, Continued, Delivered, Fact, Returned
+from bot.domain.facts import Accepted, Continued, Delivered, Fact, Returned, applied
 from bot.domain.ids import digest
 from bot.domain.plan import Plan
 from bot.domain.record import OpRow, RunRow
@@ -135,7 +135,7 @@ def _apply(tx: Transaction, site: Site, run: RunRow, fact: Fact) -> Outcome:
     step = apply(view, fact)
     if step.where:
         return Outcome(run=run.id, job=run.job, where=step.where, changed=bool(earlier), also=earlier)
-    return _written(tx, site, view, step, fact.at, earlier, resumed=resumed)
+    return _written(tx, site, view, step, applied(fact), earlier, resumed=resumed)
 
 
 def _view(tx: Transaction, site: Site, run: RunRow, fact: Fact) -> tuple[View, list[Outcome]]:
@@ -143,13 +143,13 @@ def _view(tx: Transaction, site: Site, run: RunRow, fact: Fact) -> tuple[View, l
     earlier: list[Outcome] = []
     if not isinstance(fact, Continued):
         while "more" in run.data:
-            earlier.append(_apply(tx, site, run, Continued(at=fact.at)))
+            earlier.append(_apply(tx, site, run, Continued(at=applied(fact))))
     index = site.index(tx, run.plan)
     view = View(
         run=run,
         rows=(SmallRows if index.small else ops.StoredRows)(tx, run.id, run.job),
         index=index,
-        world=world_of(site, run, fact.at),
+        world=world_of(site, run, applied(fact)),
         secret=site.secret,
         url=site.url,
     )

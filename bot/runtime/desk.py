@@ -176,13 +176,13 @@ class Desk:
     # --- acting on what is pending ----------------------------------------------------------------------------
     async def answer(self, run_id: str, op: str, value: Any, *, by: str, reason: str | None = None) -> Said:
         """Answers an ask, an approval or a doubt: `op` is an id (the earliest open one that is theirs) or a path."""
-        given = normalise(value)
+        given, at = normalise(value), self.clock.now()
 
         def write(tx: Transaction) -> Outcome | None:
             path = self._find_open(tx, run_id, op, by)
             if path is None:
                 return None
-            fact = Answered(at=self.clock.now(), path=path, value=given, by=by, reason=reason)
+            fact = Answered(at=at, path=path, value=given, by=by, reason=reason)
             return take(tx, self.site, run_id, fact)
 
         outcome = await self.committer.write(write)
@@ -195,12 +195,22 @@ class Desk:
     async def answer_token(self, token: str, value: Any, *, by: str | None = None, reason: str | None = None) -> Said:
         """Answers the ask that a card's token stands for. Without `by` the card's own addressee answers: the token
         is theirs alone."""
-        row = await self.committer.read(self.card_of, token)
-        if row is None:
+        given, at = normalise(value), self.clock.now()
+
+        def write(tx: Transaction) -> Outcome | None:
+            row = self.card_of(tx, token)
+            if row is None:
+                return None
+            fact = Answered(at=at, path=row["path"], value=given, by=by or row["to"], reason=reason)
+            return take(tx, self.site, row["run"], fact)
+
+        # By one piece of work, handed in at once: a deadline that passes meanwhile is written behind it.
+        outcome = await self.committer.write(write)
+        if outcome is None:
             return Said(text="This question is not known here.", accepted=False, status=404)
-        who = by or row["to"]
-        fact = Answered(at=self.clock.now(), path=row["path"], value=normalise(value), by=who, reason=reason)
-        return await self.act(row["run"], fact, who)
+        if outcome.missing:
+            return Said(text="There is no such run.", accepted=False, status=404)
+        return said_of(outcome)
 
     def card_of(self, tx: Transaction, token: str) -> dict[str, Any] | None:
         """The card that a token stands for; None where it is none of ours."""

@@ -7,6 +7,7 @@ import re
 import shutil
 import tempfile
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path, PurePosixPath
@@ -24,6 +25,8 @@ class Files(Protocol):
     def read(self, job: str, path: str) -> str: ...
 
     def save(self, job: str, path: str, text: str) -> None: ...
+
+    def keep(self, job: str, name: str, data: BinaryIO) -> tuple[str, int]: ...
 
 
 def inside(path: str) -> PurePosixPath:
@@ -112,6 +115,11 @@ class MemoryFiles:
 
     def save(self, job: str, path: str, text: str) -> None:
         self.content[str(inside(path))] = text.encode("utf-8", "surrogatepass")
+
+    def keep(self, job: str, name: str, data: BinaryIO) -> tuple[str, int]:
+        path = next(path for path in _numbered(safe_name(name)) if path not in self.content)
+        self.content[path] = data.read()
+        return path, len(self.content[path])
 
     def copy(self) -> MemoryFiles:
         """The same files; what one of the two saves the other does not see."""
@@ -204,10 +212,7 @@ class FolderFiles:
             with os.fdopen(handle, "wb") as out:
                 shutil.copyfileobj(data, out)
                 size = out.tell()
-            stem, dot, ending = safe_name(name).rpartition(".")
-            stem, ending = (stem, dot + ending) if stem else (dot + ending, "")
-            for number in count(1):
-                path = f"{stem}{f'-{number}' if number > 1 else ''}{ending}"
+            for path in _numbered(safe_name(name)):
                 try:
                     os.link(draft, folder / path)  # unlike a rename, it never takes another file's place
                 except FileExistsError:
@@ -231,6 +236,13 @@ class FolderFiles:
         draft = target.with_name(f".{target.name}.new")
         draft.write_text(text, encoding="utf-8", errors="surrogatepass")
         os.replace(draft, target)
+
+
+def _numbered(name: str) -> Iterator[str]:
+    """A name, and then others like it: `a.txt`, `a-2.txt`, …"""
+    stem, dot, ending = name.rpartition(".")
+    stem, ending = (stem, dot + ending) if stem else (dot + ending, "")
+    return (f"{stem}{f'-{number}' if number > 1 else ''}{ending}" for number in count(1))
 
 
 def safe_name(name: str, most: int = 100) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -26,7 +27,19 @@ AT_ONCE = 200
 """Events that are read at a time."""
 Passes = dict[str, dict[str, bool | str]]
 Work = Callable[[], Awaitable[None]]
-Doorman = Callable[[int, dict[str, Any]], Awaitable[bool | Work]]
+HEARD_S = 5.0
+"""How long the clock waits for what may be an answer: nobody stops it for good."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """Work by which somebody may answer what has a deadline: the clock waits until it is done, or `Inbox.dealt` was
+    told that what counts of it is committed."""
+
+    work: Work
+
+
+Doorman = Callable[[int, dict[str, Any]], Awaitable[bool | Work | Answering]]
 """Looks at an event by its number first: True, it is dealt with (and marked as routed); work that will deal with it;
 False, it is for whatever waits for it."""
 
@@ -45,6 +58,8 @@ class Inbox:
         """Channels that another process speaks to: what came from them is left to it."""
         self._routing = asyncio.Lock()
         self._busy: set[int] = set()
+        self._answering: dict[int, asyncio.Event] = {}
+        self.patience_s = HEARD_S
         self._stopped = False
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -101,6 +116,24 @@ class Inbox:
                         continue
                     await self._routed(number, event)
 
+    async def heard(self) -> None:
+        """Returns once everything received until now is applied that could hold up what is due."""
+        # Whatever was handed in before this is committed by then, so it is found.
+        await self.committer.write(lambda tx: None)
+        await self.route_all()
+        if not self._answering:
+            return
+        waiting = {asyncio.create_task(one.wait()): number for number, one in self._answering.items()}
+        _, late = await asyncio.wait(waiting, timeout=self.patience_s)
+        for task in late:
+            task.cancel()
+            self.dealt(waiting[task])
+
+    def dealt(self, number: int) -> None:
+        """What counts of an event is committed, or nothing of it counts."""
+        if (one := self._answering.pop(number, None)) is not None:
+            one.set()
+
     async def _routed(self, number: int, event: dict[str, Any]) -> None:
         """Routes one; one that breaks whatever looks at it is set aside, so that it keeps nothing behind it."""
         try:
@@ -115,9 +148,12 @@ class Inbox:
         doorman = self.doormen.get(event["stream"].partition(":")[0])
         if doorman is not None:
             verdict = await doorman(number, event)
-            if callable(verdict):
+            if not isinstance(verdict, bool):
                 self._busy.add(number)
-                task = asyncio.create_task(self._later(number, verdict))
+                work = verdict.work if isinstance(verdict, Answering) else verdict
+                if isinstance(verdict, Answering):
+                    self._answering[number] = asyncio.Event()
+                task = asyncio.create_task(self._later(number, work))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
                 return
@@ -135,6 +171,8 @@ class Inbox:
                 self._busy.discard(number)
                 return
             log.exception("what came could not be dealt with", number=number)
+        finally:
+            self.dealt(number)
         await self.committer.insist(lambda tx: inbox.routed(tx, [number]))
         self._busy.discard(number)
 

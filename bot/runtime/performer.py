@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import datetime
@@ -23,12 +24,16 @@ from bot.runtime.committer import DATABASE_PAUSE_S, Committer, database_away
 from bot.runtime.leases import lives, run_lease
 from bot.runtime.sandbox import Sandbox
 from bot.runtime.tools import ToolFailed, ToolLost, Tools
+from bot.runtime.ways import Way
 from store import inbox, leases, outbox, runs, scripts, triggers
 from store.dialect import Transaction
+from store.work import Progress, over, put_progress
 
 log = structlog.get_logger()
 AT_ONCE = 64
 """Tools and files at work at the same time."""
+CANCELLED = "cancelled"
+"""What became of a call whose result nobody wants any more."""
 ENDING_S = 5
 """How long what is at work may take when the process ends."""
 
@@ -79,6 +84,9 @@ class Performer:
         self._ending = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._busy: set[tuple[Any, ...]] = set()
+        self._called: dict[tuple[Any, ...], asyncio.Task[None]] = {}
+        self.progressed: Callable[[str, str], None] = lambda run, job: None
+        """Told of runs (and their jobs) whose tools are further on."""
         self.agents: Agents | None = None
         """None where no agent is configured."""
         self._asked: dict[tuple[Any, ...], asyncio.Task[None]] = {}
@@ -108,10 +116,11 @@ class Performer:
                 continue
             if work["state"] == "sent" and not work["idempotent"]:
                 self._busy.add(_key(work))
-                await self._report(work, error="its answer was lost: the process that made it has died", lost=True)
+                lost = {**work, "progressed": True}
+                await self._report(lost, error="its answer was lost: the process that made it has died", lost=True)
                 self._busy.discard(_key(work))
             else:
-                self._spawn(work)
+                self._spawn({**work, "progressed": work["kind"] == "tool"})
 
     async def stop(self) -> None:
         """Waits for what is at work, a moment at most, and begins nothing more but what a commit has marked as begun:
@@ -253,15 +262,26 @@ class Performer:
     async def _agent(self, agents: Agents, work: Work) -> None:
         key, task = _key(work), asyncio.current_task()
         assert task is not None
+        if work["state"] != "sent" and not await self._mine(work):
+            return
         self._asked[key] = task
         try:
             await agents.perform(work)
         finally:
             self._asked.pop(key, None)
 
+    async def _mine(self, work: Work) -> bool:
+        """Marks a call as this process's: agents are paid for, so no two do the same. False where another has it, or
+        nobody wants it any more."""
+        (mine,) = await self.committer.insist(lambda tx: outbox.calls_sent(tx, [work], self.clock.now(), self.holder))
+        return mine
+
     def drop(self, run_id: str, step: Step) -> None:
-        """Agents whose answer a committed step does not want any more are called back; of a fan-out that it stops none
-        begins any more."""
+        """What a committed step does not want any more is called back: agents that it drops, tools that it stops and
+        that may be called again; of a fan-out that it stops none begins any more."""
+        if self._called or self._ready:
+            for path in [*step.dropped_calls, *(r.path for r in step.ops if r.open and r.data.get("stopped"))]:
+                self.cancel(run_id, path)
         if self._asked and self.agents is not None:
             for key in [k for k in self._asked if k[0] == run_id and k[1] in step.dropped_calls]:
                 self._asked.pop(key).cancel()
@@ -293,7 +313,57 @@ class Performer:
 
     async def _tool(self, work: Work) -> Any:
         body = work["body"]
-        return await self.tools.call(body["tool"], dict(body["params"]), body["key"], work["timeout_s"])
+
+        async def keep(name: str, data: bytes) -> tuple[str, int]:
+            return await asyncio.to_thread(self.files.keep, await self._job(work["run"]), name, io.BytesIO(data))
+
+        async def further(now: Progress) -> None:
+            work["progressed"] = True
+            await self.committer.insist(lambda tx: put_progress(tx, work["run"], work["path"], now))
+            self.progressed(work["run"], await self._job(work["run"]))
+
+        way = Way(self.clock, further)
+        try:
+            return await self._called_off(
+                work,
+                self.tools.call(
+                    body["tool"], dict(body["params"]), body["key"], work["timeout_s"], progress=way.told, keep=keep
+                ),
+            )
+        finally:
+            if way.begun:
+                await way.end()
+
+    async def _job(self, run_id: str) -> str:
+        run = await self.committer.read(runs.get, run_id)
+        assert run is not None
+        return run.job
+
+    async def _called_off(self, work: Work, calling: Coroutine[Any, Any, Any]) -> Any:
+        """A call, which `cancel` ends; but a write runs to its end, which is recorded."""
+        if not work["idempotent"]:
+            return await calling
+        key, task = _key(work), asyncio.current_task()
+        assert task is not None
+        self._called[key] = task
+        try:
+            return await calling
+        except asyncio.CancelledError:
+            if self._called.get(key) is task:  # not by `cancel`: this process ends
+                raise
+            task.uncancel()
+            raise ToolFailed(CANCELLED) from None
+        finally:
+            self._called.pop(key, None)
+
+    def cancel(self, run_id: str, path: str) -> None:
+        """Nobody wants the result of this op any more: what may be repeated is cancelled, or not begun."""
+        for work in [w for w in self._ready if (w["run"], w["path"], w["kind"]) == (run_id, path, "tool")]:
+            if work["idempotent"]:
+                self._ready.remove(work)
+                self._begin(work, self._report(work, error=CANCELLED))
+        for key in [k for k in self._called if k[:2] == (run_id, path)]:
+            self._called.pop(key).cancel()
 
     async def _early(self, work: Work) -> None:
         for ident in work["body"]["events"]:
@@ -377,6 +447,8 @@ class Performer:
 
         def done(tx: Transaction) -> None:
             outbox.call_done(tx, work, self.clock.now())
+            if work.get("progressed"):
+                over(tx, work)
 
         await self.committer.report(Result(work["run"], ended, done))
 

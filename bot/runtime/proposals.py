@@ -91,7 +91,7 @@ class Proposals:
         that does nothing outside starts at once, as theirs; one that does is put before people, unless the policy says
         otherwise (`agent_runs`). `ident`: the caller's own, so that a repeat gives what the first gave; of all callers
         together."""
-        named = f"p_{digest(ident)[:16]}" if ident is not None else None
+        named = ident_of(ident) if ident is not None else None
         if named is not None and (kept := await self.get(named)) is not None:
             seen = await self.desk.check(kept.text, by=by, job=job, starting=False)
             return Begun(text=self._holds(kept), seen=seen, held=kept)
@@ -221,6 +221,11 @@ class Proposals:
                 return Decided(text=f"{who} has discarded it. Nothing has started.", accepted=False)
             case _:
                 return Decided(text="A newer proposal stands in its place. Nothing has started.", accepted=False)
+
+
+def ident_of(key: str) -> str:
+    """The id of what somebody hands in under a key of their own: the same however often they do."""
+    return f"p_{digest(key)[:16]}"
 
 
 def run_of(ident: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bot.domain import cost
 from bot.domain.catalog import Catalog, World
 from bot.domain.plan import Op, Plan, Region
 from bot.engine import words
@@ -88,7 +89,7 @@ def effects(flight: Mapping[str, Any], world: World) -> list[tuple[str, str]]:
     if writes := [_write(w, world) for w in flight.get("writes") or []]:
         found.append(("Writes", "; ".join(dict.fromkeys(writes))))
     if flight.get("agent_calls"):
-        found.append(("Agents", f"{flight['agent_calls']} calls at most"))
+        found.append(("Agents", cost.at_most(flight)))
     elif flight.get("agent_calls", 0) is None:
         found.append(("Agents", "as many calls as its lists are long"))
     return found

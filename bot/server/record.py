@@ -92,6 +92,10 @@ def timed(entry: dict[str, Any], rows: dict[str, OpRow], world: World, plan: Any
     if row is not None and row.id is None and row.place in plan:
         name = phrases.phrase(plan[row.place], world)
     by = words.called(entry["by"], world) if entry["by"] else None
+    if (agent := entry["data"].get("via")) is not None:
+        by = f"{str(agent).removeprefix('agent:')} for {by}"
+    elif (whom := entry["data"].get("edit", {}).get("for")) is not None:
+        by = f"{str(entry['by']).removeprefix('agent:')} for {words.called(whom, world)}"
     told = _told(entry["what"], name, by, entry["data"], world)
     if told is None:
         return None

@@ -91,7 +91,7 @@ async def _serve(product: Product, settings: Settings, role: str, attach: Attach
             product.db.close()
             return SURROUNDINGS
     stop = asyncio.Event()
-    with _signals(stop):
+    with signals(stop):
         await product.start()
         first = await _first_person(product, settings)
         if held is None:
@@ -100,7 +100,7 @@ async def _serve(product: Product, settings: Settings, role: str, attach: Attach
             await product.stop()
             return FINE
         web = app(product, chat.routes() if chat is not None else ())
-        server = _Server(
+        server = PlainServer(
             uvicorn.Config(
                 web,
                 log_config=None,
@@ -127,8 +127,8 @@ async def _serve(product: Product, settings: Settings, role: str, attach: Attach
     return FINE
 
 
-class _Server(uvicorn.Server):
-    """Signals are taken by `_signals`: one order of shutting down."""
+class PlainServer(uvicorn.Server):
+    """Signals are taken by `signals`: one order of shutting down."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -136,7 +136,7 @@ class _Server(uvicorn.Server):
 
 
 @contextlib.contextmanager
-def _signals(stop: asyncio.Event) -> Generator[None]:
+def signals(stop: asyncio.Event) -> Generator[None]:
     """SIGTERM and Ctrl-C ask for an orderly end; a second one does not wait."""
     loop = asyncio.get_running_loop()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,10 +11,30 @@ from typing import Any
 from bot.config import ModelSettings
 from bot.domain.catalog import Agent
 from bot.wiring import Product
-from tests.doubles.claude import KEY, Claude
+from tests.doubles.claude import KEY, Body, Claude, Says, Uses, last, prompt
 from tests.runtime.world import product
 
 HAIKU = "claude-haiku-4-5"
+WORKED = """\
+- files = glob core/src/*.rs
+- some = first 5 files
+- answers = each some
+
+> Read {it} and answer with exactly one word: YES if it opens or connects a unix socket, NO if not.
+
+- yes = keep answers YES
+- total = count yes
+- show total
+"""
+"""The worked example of the page that the language came from."""
+
+
+def reader(body: Body) -> Says | Uses:
+    """A model that reads the file it is asked about, then says what is in it."""
+    if len(body["messages"]) == 1:
+        (path,) = re.findall(r"core/src/\w+\.rs", prompt(body))
+        return Uses((("read", {"path": path}),))
+    return Says(" YES\n" if "Unix" in last(body) else "NO")
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bot.agents.claude import arguments
 from bot.agents.model import Reply, Request
 from bot.config import ModelSettings
 from bot.domain.catalog import Agent
@@ -63,10 +64,16 @@ class Spread:
 
 
 async def spread(folder: Path, url: str) -> Spread:
-    alone = await _alone(url)
+    """The same calls: those that the product makes are kept, and made by the SDK alone first."""
     model = ModelSettings(key=KEY, base_url=url, name=HAIKU)
     async with product(folder, agents=(Agent(name="claude", default=True),), model=model) as one:
+        assert one.agency is not None
+        speaker, kept = one.agency.line.model, _Instant()
+        one.agency.line.model = kept
+        await _run(one, ELEMENTS)
+        one.agency.line.model = speaker
         await _run(one, 2)  # the SDK is imported, connections stand
+        alone = await _alone(url, [arguments(request) for request in kept.asked])
         begun = time.perf_counter()
         await _run(one, ELEMENTS)
         return Spread(alone_s=alone, whole_s=time.perf_counter() - begun)
@@ -81,23 +88,18 @@ async def _run(one: Any, many: int) -> None:
     await until(over, 120)
 
 
-async def _alone(url: str) -> float:
-    """The same calls, 32 at once, by the SDK and nothing else."""
+async def _alone(url: str, calls: list[dict[str, Any]]) -> float:
+    """Seconds of the calls, 32 at once, by the SDK and nothing else."""
     import anthropic
 
     client = anthropic.AsyncAnthropic(api_key=KEY, base_url=url, max_retries=0)
-    left = iter(range(ELEMENTS))
-
-    async def ask(n: int) -> None:
-        await client.messages.create(
-            model=HAIKU, max_tokens=4096, system="You do one task.", messages=[{"role": "user", "content": f"{n}"}]
-        )
+    left = iter(calls)
 
     async def work() -> None:
-        for n in left:
-            await ask(n)
+        for call in left:
+            await client.messages.create(**call)
 
-    await ask(0)
+    await client.messages.create(**calls[0])
     begun = time.perf_counter()
     await asyncio.gather(*(work() for _ in range(AT_ONCE)))
     took = time.perf_counter() - begun
@@ -106,9 +108,15 @@ async def _alone(url: str) -> float:
 
 
 class _Instant:
-    """A model that has its answer at once: what is left is ours."""
+    """A model that has its answer at once: what is left is ours. `asked`: what it was asked."""
+
+    def __init__(self, *, keeps: bool = True) -> None:
+        self.asked: list[Request] = []
+        self._keeps = keeps
 
     async def reply(self, request: Request) -> Reply:
+        if self._keeps:
+            self.asked.append(request)
         await asyncio.sleep(0)
         return Reply(text="ok", usage=Usage(calls=1, input=10, output=1, usd=15))
 
@@ -138,7 +146,7 @@ async def _measured(folder: Path, many: int) -> Own:
     model = ModelSettings(key=KEY, name=HAIKU)
     async with product(folder, agents=(Agent(name="claude", default=True),), model=model) as one:
         assert one.agency is not None
-        one.agency.line.model = _Instant()
+        one.agency.line.model = _Instant(keeps=False)
         await _run(one, 10)
         before = _peak()
         begun = time.process_time()

@@ -186,7 +186,7 @@ def test_lists_are_there_in_words_and_in_json(folder: Folder) -> None:
         "scripts": {"name", "title", "version", "owner", "job", "saved", "on", "next", "paused", "told", "last"},
         "people": {"email", "name", "timezone", "roles"},
         "roles": {"name", "members"},
-        "tools": {"name", "summary", "read_only", "idempotent", "input"},
+        "tools": {"name", "summary", "from", "read_only", "idempotent", "destructive", "input", "output"},
     }
     for command, wanted in keys.items():
         found = folder.waiton(command, "--json").json

@@ -94,6 +94,16 @@ class Claude:
             return await self._stream(request, message)
         return web.json_response(message, headers=self.headers)
 
+    async def model(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        if KEY not in (request.headers.get("x-api-key"), request.headers.get("authorization", "")[7:]):
+            return _error(401, "authentication_error", "invalid key")
+        if not name.startswith("claude-"):
+            return _error(404, "not_found_error", f"model: {name}")
+        return web.json_response(
+            {"id": name, "type": "model", "display_name": name, "created_at": "2026-01-01T00:00:00Z"}
+        )
+
     def _message(self, body: Body, turn: Says | Uses) -> Body:
         content: list[Body] = []
         if turn.text:
@@ -213,6 +223,7 @@ async def claude(brain: Brain | None = None, **more: Any) -> AsyncGenerator[Clau
     one = Claude(**more) if brain is None else Claude(brain=brain, **more)
     app = web.Application(client_max_size=64 * 1024 * 1024)
     app.router.add_post("/v1/messages", one.messages)
+    app.router.add_get("/v1/models/{name}", one.model)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

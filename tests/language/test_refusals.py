@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.domain.catalog import Agent, Catalog, OpSpec, Person, StreamSpec, World
+from bot.domain.catalog import Agent, Catalog, OpSpec, Person, Policy, StreamSpec, World
 from bot.language.problems import Problem
 from bot.language.script import examine
 from bot.language.source import Source
@@ -31,6 +31,8 @@ WORLD = World(
     agents=(Agent(name="scout", default=True),),
     streams={name: StreamSpec(name=name) for name in ("auth.first_signin", "camera.line_2")},
     judge=True,
+    model="claude-haiku-4-5",
+    policy=Policy(max_cost=5),
 )
 TOOLS: Catalog = catalog(
     OpSpec(name=name, summary="", kind="effect", shape=f"{name} key: value", tool=True, schema=schema)

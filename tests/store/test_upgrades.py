@@ -9,9 +9,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from bot.domain.errors import Misconfigured
-from store.dialect import engine_for
-from store.tables import complete
-from store.transaction import alembic_config, check, upgrade
+from store.dialect import Transaction, engine_for
+from store.tables import complete, metadata
+from store.transaction import Database, alembic_config, check, upgrade
 
 
 def test_upgraded_tables_are_those_of_the_code(url: str) -> None:
@@ -50,3 +50,14 @@ def test_a_database_from_before_the_first_release_says_what_to_do(url: str) -> N
     engine.dispose()
     with pytest.raises(Misconfigured, match="set it aside"):
         upgrade(url)
+
+
+def test_a_database_in_memory_has_every_table_and_index() -> None:
+    def made(tx: Transaction) -> list[tuple[str, str]]:
+        tx.cursor.execute("select name, sql from sqlite_master order by name")
+        return [(name, " ".join((sql or "").split())) for name, sql in tx.cursor.fetchall()]
+
+    ours, theirs = Database("sqlite:///:memory:"), Database("sqlite:///:memory:")
+    ours.create()
+    metadata.create_all(theirs.engine)
+    assert ours.read(made) == theirs.read(made)

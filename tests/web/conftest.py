@@ -22,7 +22,7 @@ from bot.config import EXAMPLE, Settings, StreamSettings, load
 from bot.domain.catalog import StreamSpec
 from bot.runtime.clock import Clock, SetClock
 from bot.server.app import app
-from bot.server.serve import _Server, bound
+from bot.server.serve import PlainServer, bound
 from bot.wiring import Product
 from store import people, runs
 from tests.web.browser import ARGS, CHROMIUM, Room
@@ -204,7 +204,7 @@ async def served(
     product = Product(replace(found, port=held.getsockname()[1]), clock=clock)
     await product.start()
     web = app(product)
-    server = _Server(
+    server = PlainServer(
         uvicorn.Config(web, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=2)
     )
     serving = asyncio.create_task(server.serve([held]))

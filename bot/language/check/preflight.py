@@ -11,7 +11,7 @@ from bot.domain.catalog import Catalog, OpSpec, World
 from bot.domain.plan import Op, Plan, Region
 from bot.language import addressees, durations
 from bot.language.check.context import Checking, streams_of
-from bot.language.refs import has_refs
+from bot.language.refs import has_refs, parse
 from bot.language.scope import calls_agent
 from bot.language.types import is_list
 
@@ -30,9 +30,9 @@ def preflight(c: Checking) -> dict[str, Any]:
             for place, op, spec in c.ops()
             if writes(op, spec)
         ],
-        "agent_calls": _total(c, _calls),
+        "agent_calls": total(c, calls_of),
         "latest_end": latest_end(c),
-        "deliveries": _total(c, _messages),
+        "deliveries": total(c, _messages),
     }
 
 
@@ -136,14 +136,14 @@ def _who(c: Checking, to: str) -> str:
     )
 
 
-def _calls(c: Checking, op: Op) -> int | None:
+def calls_of(c: Checking, op: Op) -> int | None:
     spec = c.catalog.get(op.op)
     if spec is None or not calls_agent(op, spec):
         return 0
     tries = 1 + (op.retry.max if op.retry else 0)
     if op.op != "each":
         return tries
-    size = _size(op.params.get("list"))
+    size = _size(c, op.place, op.params.get("list"))
     return None if size is None else size * tries
 
 
@@ -169,23 +169,47 @@ def _messages(c: Checking, op: Op) -> int | None:
     return total
 
 
-def _size(value: Any) -> int | None:
-    return len(value) if is_list(value) and not has_refs(value) else None
+def _size(c: Checking, place: str, value: Any, depth: int = 8) -> int | None:
+    """How many elements a list has at most: one that is written, or a name whose list is; None where it is known only
+    later."""
+    if is_list(value):
+        return len(value)
+    template = parse(value) if isinstance(value, str) else None
+    if template is None or not template.whole or template.refs[0].steps or not depth:
+        return None
+    binding = c.scopes.resolve(place, template.refs[0].name)
+    if binding.kind != "op" or len(binding.places) != 1:
+        return None
+    op = c.scopes.ops[binding.places[0]]
+    match op.op:
+        case "list":
+            items = op.params.get("items")
+            return len(items) if is_list(items) else None
+        case "first":
+            most, whole = op.params.get("n"), _size(c, op.place, op.params.get("list"), depth - 1)
+            known = [n for n in (most, whole) if isinstance(n, int) and not isinstance(n, bool)]
+            return min(known, default=None)
+        case "keep" | "drop" | "each":
+            return _size(c, op.place, op.params.get("list"), depth - 1)
+        case "core.map":
+            return _size(c, op.place, op.params.get("over"), depth - 1)
+        case _:
+            return None
 
 
-def _total(c: Checking, of: Any) -> int | None:
-    """The sum over every op that could run, items and rounds counted; budgets cap agent calls."""
+def total(c: Checking, of: Any, *, capped: bool = True) -> int | None:
+    """The sum over every op that could run, items and rounds counted; budgets cap agent calls (`capped`)."""
 
     def region(ops: Region, factor: int | None) -> int | None:
         total: int | None = 0
         budget: int | None = None
         for op in ops.ops:
             own = of(c, op)
-            if op.op == "budget" and of is _calls and isinstance(op.params.get("calls"), int):
+            if op.op == "budget" and capped and of is calls_of and isinstance(op.params.get("calls"), int):
                 budget = op.params["calls"] if budget is None else min(budget, op.params["calls"])
             inner = factor
             if op.op == "core.map":
-                size = _size(op.params.get("over"))
+                size = _size(c, op.place, op.params.get("over"))
                 inner = None if size is None or factor is None else factor * size
             elif op.op == "core.repeat":
                 rounds = op.params.get("max")
@@ -264,7 +288,7 @@ def op_span(c: Checking, op: Op) -> timedelta | None:
     if op.op == "core.repeat":
         times = op.params["max"] if isinstance(op.params.get("max"), int) else 100
     elif op.op == "core.map" and op.params.get("maxConcurrency") is not None:
-        size = _size(op.params.get("over"))
+        size = _size(c, op.place, op.params.get("over"))
         if size is None:
             return None
         times = max(size, 1)
