@@ -607,7 +607,9 @@ class _Run:
                 if op.op == "ask" and isinstance(op.on_miss, Region)
             ]
             item.facts.append(("Asks", f"{who}; without an answer: {missed[0]}" if len(missed) == 1 else who))
-        item.facts += phrases.effects(flight, self.world)
+        # How many calls it may make is said before; what they cost stands on the record.
+        effects = phrases.effects(flight, self.world)
+        item.facts += [fact for fact in effects if self.run.ended is None or fact[0] != "Agents"]
         ends = self.run.ends
         # What was said at the start holds no more once somebody has given a wait more time than that.
         if self.run.ended is None and ends and not any(r.open and r.due and r.due > ends for r in self.rows.values()):

@@ -18,6 +18,7 @@ from tests.channels.stage import Seen, Stage
 from tests.channels.test_contract import STAGES
 from tests.channels.world import Stand, playing, stand
 from tests.doubles.claude import KEY, Body, Brain, Claude, Fails, Says, Uses, claude, prompt
+from tests.doubles.slack import SlackStage
 from tests.runtime.world import until
 
 pytestmark = pytest.mark.anyio
@@ -163,6 +164,22 @@ async def test_a_proposal_may_be_changed_before_it_runs(stage: Stage, tmp_path: 
         assert row.run == told["id"] and row.state == ("run" if stage.capabilities.forms else "replaced")
         if stage.capabilities.edits:
             await until(lambda: any(m.ref == card.ref and not m.buttons for m in stage.seen("bo")))
+
+
+async def test_a_changed_script_that_would_not_wait_holds_on_the_card(tmp_path: Path) -> None:
+    stage = SlackStage()
+    async with asked(stage, tmp_path, proposes(ASK), (tool("deploy", lambda: "ok"),)) as (at, _):
+        await stage.write("bo", WISH)
+        card = await proposal(at)
+        await stage.tap("bo", card, "Edit")
+        await stage.slack.until(lambda: "submit" in stage.slack.views.get(stage.ref("bo"), {}))
+        assert await stage.fill("bo", card, {"script": ASK + "- deploy\n"}) == {}
+        held = await until(lambda: next((m for m in stage.seen("bo") if "Wait for the answer" in m.buttons), None))
+        assert held.ref == card.ref and await at.product.desk.find_runs() == []
+        await stage.tap("bo", held, "Wait for the answer")
+        await at.card("ana", "Extend the pilot?")
+        told = await at.run(state="waiting")
+        assert next(op for op in told["ops"] if op["op"] == "deploy")["state"] == "planned"
 
 
 async def test_what_comes_twice_is_answered_once(stage: Stage, tmp_path: Path) -> None:

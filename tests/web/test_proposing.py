@@ -170,7 +170,7 @@ async def test_the_card_is_as_every_page_must_be(room: Room, api: Claude, scheme
     api.brain = lambda body: Uses((("propose_script", {"script": LONG, "note": NOTE}),))
     where = await room.job("pilot", "Pilot")
     for view in (WIDE, PHONE):
-        bo = await room.person("bo", viewport=view, color_scheme=scheme)
+        bo = await room.person("bo", viewport=view, color_scheme=scheme, reduced_motion="reduce")
         await bo.goto(where)
         if view is not PHONE:
             await ask(bo, "Extend the pilot, if Ana agrees, then restart web1 once it is out")
