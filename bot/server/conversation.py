@@ -6,7 +6,7 @@ Everything is read in one transaction and given as values for the templates.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -24,6 +24,7 @@ from bot.runtime.commit import Site
 from bot.runtime.desk import is_open
 from bot.runtime.desk import said as said_ways
 from bot.server import phrases, rail, rights
+from bot.server.waiting import Wait, wait_of, waits_of
 from channels.web import render
 from channels.web.limits import RUNS_SHOWN
 from store import inbox, ops, outbox, proposals, runs, wishes, work
@@ -35,15 +36,6 @@ WAYS = 8
 PROPOSED = 50
 """Wishes and proposals of a job that are shown, the latest."""
 _BOUND = re.compile(r"^(\s*(?:[-*+•◦▪–]|\d{1,9}[.)])\s+`?)([A-Za-z_]\w*)(\s*=\s.*)$")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
-    """One thing that is waited for: on whom, since and until when."""
-
-    who: str
-    since: datetime
-    until: datetime | None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -551,7 +543,7 @@ class _Run:
             found = tenses.waiting_on(op, self.world, self.world.now)
             if found is None:
                 return None
-            item.waits = [_wait(found, op)]
+            item.waits = [wait_of(found, op)]
             item.state = "theirs"
             return item
         if row["kind"] == "doubt" and not any(r["outcome"] for r in group):
@@ -614,20 +606,6 @@ class _Run:
         # What was said at the start holds no more once somebody has given a wait more time than that.
         if self.run.ended is None and ends and not any(r.open and r.due and r.due > ends for r in self.rows.values()):
             item.ends = ends
-
-
-def waits_of(rows: Iterable[OpRow], world: World, most: int = 12) -> list[Wait]:
-    """What a run waits for, oldest first, the same once."""
-    pairs = [(found, row) for row in rows if (found := tenses.waiting_on(row, world, world.now)) is not None]
-    seen: dict[str, Wait] = {}
-    for found, row in sorted(pairs, key=lambda pair: pair[0])[:most]:
-        seen.setdefault(found[1], _wait(found, row))
-    return list(seen.values())
-
-
-def _wait(found: tuple[datetime, str], op: OpRow) -> Wait:
-    who = found[1].rpartition(" since ")[0] or found[1]
-    return Wait(who=who, since=found[0], until=op.due if op.op in ("expect", "core.repeat") else None)
 
 
 def need_words(need: Any) -> str:

@@ -16,7 +16,7 @@ from bot.domain.catalog import World
 from bot.domain.record import RunRow
 from bot.runtime import report
 from bot.runtime.desk import Desk
-from bot.server import conversation, phrases
+from bot.server import phrases, waiting
 from bot.server.auth import Reader
 from bot.server.respond import page, said, shown_once
 from bot.server.room import _around, desk_of
@@ -53,7 +53,7 @@ class Hit:
     created: datetime
     ended: datetime | None
     error: str | None
-    waits: list[conversation.Wait]
+    waits: list[waiting.Wait]
 
 
 def find(tx: Transaction, reader: str, world: World, query: Mapping[str, str], limit: int) -> Found:
@@ -128,5 +128,5 @@ def _hit(tx: Transaction, desk: Desk, reader: Reader, run: RunRow) -> Hit:
         created=run.created,
         ended=run.ended,
         error=run.data.get("error"),
-        waits=conversation.waits_of(rows, reader.world),
+        waits=waiting.waits_of(rows, reader.world),
     )
