@@ -46,14 +46,14 @@ def _loaded(record: dict[str, Any]) -> Any:
     return ErrorValue(record[ERROR_KEY]) if ERROR_KEY in record else record
 
 
-_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_stored).encode
+_ENCODE = json.JSONEncoder(separators=(",", ":"), default=_stored).encode
 
 
 def dump(value: Any) -> str:
     """The stored form: compact JSON in which error values keep what they are."""
     try:
         return orjson.dumps(value, default=_stored, option=_OURS).decode()
-    except TypeError:  # numbers of more than 64 bits: the slower way round, which says so by a blank
+    except TypeError:  # numbers of more than 64 bits, halves of characters: the slower way, which says so by a blank
         return SLOW + _ENCODE(value)
 
 
@@ -62,7 +62,7 @@ def dumped(value: Any) -> bytes:
     try:
         return orjson.dumps(value, default=_stored, option=_OURS)
     except TypeError:
-        return dump(value).encode("utf-8", "surrogatepass")
+        return dump(value).encode()
 
 
 def load(text: str) -> Any:

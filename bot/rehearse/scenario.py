@@ -109,6 +109,8 @@ class Scenario:
     models: tuple[str, ...] | None
     pasted: str
     tool_specs: tuple[OpSpec, ...] = field(default=())
+    known: tuple[Agent, ...] = field(default=())
+    """Agents of a workspace, where no scenario says what any of them answers."""
 
     @property
     def zone(self) -> Any:
@@ -121,14 +123,14 @@ class Scenario:
             owner=self.owner,
             people=self.people,
             roles=self.roles,
-            agents=(Agent(name="claude", default=True),) if has_agent else (),
+            agents=self.known or ((Agent(name="claude", default=True),) if has_agent else ()),
             models=self.models,
             streams=self.streams,
             bindings={name: type_of(value) for name, value in self.bindings.items()},
             templates=self.templates,
             customer=self.customer,
             channels=None,
-            judge=has_agent,
+            judge=has_agent or bool(self.known),
             workspace=self.workspace,
             policy=self.policy,
         )
@@ -340,7 +342,8 @@ def _zone(name: str) -> bool:
 
 
 def of_workspace(told: Scenario, world: World, tools: Iterable[OpSpec]) -> Scenario:
-    """Where no scenario is told: the people, roles, streams, templates and tools of the workspace. Tools give null."""
+    """Where no scenario is told: the people, roles, agents, streams, templates and tools of the workspace. Tools give
+    null."""
     return replace(
         told,
         owner=world.owner,
@@ -348,6 +351,8 @@ def of_workspace(told: Scenario, world: World, tools: Iterable[OpSpec]) -> Scena
         roles=world.roles,
         streams=world.streams,
         templates=dict(world.templates),
+        models=world.models,
+        known=world.agents,
         tool_specs=tuple(tools),
         workspace=replace(world.workspace, reminders=()),
     )

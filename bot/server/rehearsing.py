@@ -109,7 +109,6 @@ def _scenario(
         customer=kept["customer"] if kept else None,
         inputs=dict(inputs or {}),
         saved=saved,
-        agents=[] if world.agents else None,
         files=ShadowFiles(under=FolderFiles(desk.settings.files), job=job or ""),
     )
 

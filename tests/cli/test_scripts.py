@@ -78,6 +78,14 @@ def test_rehearse_prints_what_happened_in_order_and_says_how_it_ended(folder: Fo
     assert reply < say and said.out.endswith("the run is done\n")
 
 
+def test_rehearse_without_a_scenario_knows_the_agents_of_the_workspace(folder: Folder) -> None:
+    folder.write("waiton.toml", "[agents.lead]\ndefault = true\n[agents.second]\n")
+    script = folder.write("s.md", "- x = ask agent:second red blue\n  > Which?\n- ys = each ['a']\n  > {x} {it}\n")
+    said = folder.waiton("rehearse", script, "--branches", ANTHROPIC_API_KEY="sk-none")
+    assert said.status == 0 and "the agent: blue" in said.out, said
+    folder.waiton("rehearse", script, ANTHROPIC_API_KEY="").refused(2, "agent")
+
+
 def test_rehearse_in_json_has_the_shape_of_the_language_and_the_same_bytes_twice(folder: Folder) -> None:
     words = ["rehearse", folder.write("s.md", ASK), "--json", "--scenario", folder.write("s.yaml", ANA)]
     first = folder.waiton(*words)

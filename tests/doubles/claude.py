@@ -45,7 +45,18 @@ class Fails:
     message: str = "not now"
 
 
-Brain = Callable[[Body], "Says | Uses | Fails | str"]
+@dataclass(frozen=True)
+class Raw:
+    """What comes is no message: these words with this status. `breaks`: the connection ends before they do."""
+
+    text: str
+    kind: str = "application/json"
+    status: int = 200
+    breaks: bool = False
+
+
+Turn = Says | Uses | Fails | Raw | str
+Brain = Callable[[Body], Turn]
 
 
 @dataclass
@@ -89,6 +100,8 @@ class Claude:
                 assert request.transport is not None
                 request.transport.close()
             return _error(turn.status, turn.kind, turn.message, turn.headers)
+        if isinstance(turn, Raw):
+            return await _raw(request, turn)
         message = self._message(body, Says(turn) if isinstance(turn, str) else turn)
         if body.get("stream"):
             return await self._stream(request, message)
@@ -215,6 +228,17 @@ def _error(status: int, kind: str, message: str, headers: dict[str, str] | None 
     return web.json_response(
         {"type": "error", "error": {"type": kind, "message": message}}, status=status, headers=headers or {}
     )
+
+
+async def _raw(request: web.Request, turn: Raw) -> web.StreamResponse:
+    said = turn.text.encode()
+    response = web.StreamResponse(status=turn.status, headers={"content-type": turn.kind})
+    response.content_length = len(said) + turn.breaks
+    await response.prepare(request)
+    await response.write(said)
+    if turn.breaks and request.transport is not None:
+        request.transport.close()
+    return response
 
 
 @asynccontextmanager

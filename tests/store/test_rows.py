@@ -13,7 +13,7 @@ from bot.domain.changes import Bound, Call, CancelledUnder, Delivery, Endpoint, 
 from bot.domain.ids import digest, tap_token, tapped
 from bot.domain.record import OpRow, RegionRow, RunRow
 from bot.domain.values import ErrorValue
-from store import history, inbox, leases, ops, outbox, people, runs, scripts, waits
+from store import history, inbox, leases, ops, outbox, people, runs, scripts, waits, work
 from store.dialect import Transaction
 from store.transaction import Database, check
 
@@ -377,3 +377,11 @@ def test_what_facts_of_one_run_change_in_one_transaction_each_finds_as_it_stands
     db.write(again)
     run = db.read(runs.get, "r1")
     assert run is not None and (run.rev, run.names["big"], run.customer) == (3, 2**60, {"id": "u"})
+
+
+@pytest.mark.parametrize("value", ["half \ud83d", {"\udc00": ["\0"]}, 2**70, [2**70, "\ud83d", "é"]])
+def test_what_no_encoding_has_is_kept_all_the_same_and_comes_back(db: Database, value: object) -> None:
+    answer = {"run": "r1", "path": "1", "attempt": 1}
+    db.write(a_run)
+    db.write(lambda tx: work.add_elements(tx, answer, [(0, value)]))
+    assert db.read(work.elements, answer) == {0: value}
