@@ -16,7 +16,7 @@ from bot.domain.record import RunRow
 from bot.engine import waits, words
 from bot.runtime.commit import Site
 from bot.server import conversation, phrases, rail
-from bot.server.conversation import Item
+from bot.server.entries import Item
 from channels.base import Attached, Card, Choice, FormField, Line, Message, Settled, Status
 from channels.web import render
 from store import ops, runs

@@ -5,7 +5,6 @@ Everything is read in one transaction and given as values for the templates.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -24,70 +23,17 @@ from bot.runtime.commit import Site
 from bot.runtime.desk import is_open
 from bot.runtime.desk import said as said_ways
 from bot.server import phrases, rail, rights
-from bot.server.waiting import Wait, wait_of, waits_of
+from bot.server.entries import Item, script_lines
+from bot.server.waiting import wait_of, waits_of
 from channels.web import render
 from channels.web.limits import RUNS_SHOWN
 from store import inbox, ops, outbox, proposals, runs, wishes, work
 from store.dialect import Transaction
-from store.proposals import Proposal
 
 WAYS = 8
 """Ops at work whose progress is shown."""
 PROPOSED = 50
 """Wishes and proposals of a job that are shown, the latest."""
-_BOUND = re.compile(r"^(\s*(?:[-*+•◦▪–]|\d{1,9}[.)])\s+`?)([A-Za-z_]\w*)(\s*=\s.*)$")
-
-
-@dataclass(slots=True, kw_only=True)
-class Item:
-    """One entry of the conversation. `kind`: script, status, card, line (a card of others), said, message, notice,
-    writing (an agent is at work on an answer), proposal.
-
-    `state` of a card: `mine` (open, this reader may answer), `settled`, `theirs`."""
-
-    kind: str
-    key: str
-    at: datetime
-    run: str = ""
-    who: str = ""
-    state: str = ""
-    pill: str = ""
-    waits: list[Wait] = field(default_factory=list)
-    progress: tuple[int, int] | None = None
-    at_work: list[tuple[str, str]] = field(default_factory=list)
-    """Ops that say how far they are: which, and their words."""
-    facts: list[tuple[str, str]] = field(default_factory=list)
-    ends: datetime | None = None
-    notes: list[str] = field(default_factory=list)
-    script: list[tuple[str, str, str, str]] = field(default_factory=list)
-    surface: str = ""
-    result: str | None = None
-    bad: str | None = None
-    card: render.Shown | None = None
-    what: str = ""
-    token: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    outcome: str | None = None
-    reason: str | None = None
-    claim: str | None = None
-    meta: str = ""
-    asker: str = ""
-    looked_for: bool = False
-    sure: dict[str, str] = field(default_factory=dict)
-    taps: dict[str, str] = field(default_factory=dict)
-    path: str = ""
-    job: str = ""
-    title: str = ""
-    private: bool = False
-    ended: datetime | None = None
-    owner: bool = False
-    several: bool = False
-    """Of a card: others are asked the same."""
-    late: list[str] = field(default_factory=list)
-    proposal: Proposal | None = None
-    acceptable: bool = False
-    """The last late answer may still be accepted, by this reader."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -294,19 +240,6 @@ def _proposed(
 
 def _words(text: str) -> render.Shown:
     return render.shown({"text": text})
-
-
-def script_lines(source: str, most: int = 400) -> list[tuple[str, str, str, str]]:
-    """A script's lines as (kind, lead, bound name, rest): `quote` lines stand back, names stand out."""
-    out: list[tuple[str, str, str, str]] = []
-    for line in source.replace("\r\n", "\n").rstrip().split("\n")[:most]:
-        if line.lstrip().startswith(">"):
-            out.append(("quote", line, "", ""))
-        elif found := _BOUND.match(line):
-            out.append(("item", found[1], found[2], found[3]))
-        else:
-            out.append(("item" if line.lstrip()[:1] in "-*+•[{" else "text", line, "", ""))
-    return out
 
 
 @dataclass(slots=True, kw_only=True)

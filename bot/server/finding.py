@@ -18,6 +18,7 @@ from bot.runtime import report
 from bot.runtime.desk import Desk
 from bot.server import phrases, waiting
 from bot.server.auth import Reader
+from bot.server.entries import Wait
 from bot.server.respond import page, said, shown_once
 from bot.server.room import _around, desk_of
 from store import ops, runs, search
@@ -53,7 +54,7 @@ class Hit:
     created: datetime
     ended: datetime | None
     error: str | None
-    waits: list[waiting.Wait]
+    waits: list[Wait]
 
 
 def find(tx: Transaction, reader: str, world: World, query: Mapping[str, str], limit: int) -> Found:

@@ -16,7 +16,7 @@ from bot.runtime.desk import Desk
 from bot.runtime.proposals import Decided, Proposals
 from bot.server import composing, phrases, rights
 from bot.server.auth import Reader
-from bot.server.conversation import Item
+from bot.server.entries import Item
 from bot.server.respond import not_there, told, wants_json
 from store.proposals import Proposal
 

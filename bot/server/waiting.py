@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 
 from bot.domain.catalog import World
 from bot.domain.record import OpRow
 from bot.engine import tenses
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
-    """One thing that is waited for: on whom, since and until when."""
-
-    who: str
-    since: datetime
-    until: datetime | None
+from bot.server.entries import Wait
 
 
 def waits_of(rows: Iterable[OpRow], world: World, most: int = 12) -> list[Wait]:

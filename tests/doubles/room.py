@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 
 from bot.server import conversation
-from bot.server.conversation import Item
+from bot.server.entries import Item
 from bot.wiring import Product
 from channels.base import Capabilities
 from store import runs
