@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from bot.agents import child, prompts, replans, terms
+from bot.agents import child, elements, prompts, replans, terms
 from bot.agents.child import NoAnswer, Task
 from bot.agents.elements import Elements
 from bot.agents.fan import Fan
@@ -79,7 +79,13 @@ class Agency:
         """The op begins nothing more; what is at work runs to its end."""
         found = self._fans.get((run, path))
         if found is not None:
-            found.stop("the run was stopped")
+            found.stop(elements.STOPPED)
+
+    def pause(self, run: str, paused: bool) -> None:
+        """Of a paused run's fan-outs none begins anything before it goes on."""
+        for key, found in self._fans.items():
+            if key[0] == run:
+                found.pause(paused)
 
     async def aclose(self) -> None:
         await self.line.model.aclose()
@@ -87,7 +93,11 @@ class Agency:
     # --- the kinds of call ------------------------------------------------------------------------------------
     async def _ask(self, call: Work, run: Terms) -> None:
         body = call["body"]
-        agent = self.agent(body["who"].partition(":")[2])
+        name = body["who"].partition(":")[2]
+        agent = self.agents.get(name) if name else self.default
+        if agent is None:
+            await self.report(call, error=f"there is no agent `{name}` any more", who=body["who"])
+            return
         choices = body.get("choices")
         prompt = prompts.marked(body["prompt"], body.get("outside", ()), self.mark(call))
         task = Task(
@@ -112,13 +122,13 @@ class Agency:
 
     async def _each(self, call: Work, run: Terms) -> None:
         key = (call["run"], call["path"])
-        elements = Elements(self, call, run)
-        self._fans[key] = elements.fan
+        many = Elements(self, call, run)
+        self._fans[key] = many.fan
         try:
-            given = await elements.answered()
+            given = await many.answered()
         finally:
             self._fans.pop(key, None)
-        await self.report(call, usage=elements.fan.take_fresh()[1], **given)
+        await self.report(call, usage=many.fan.take_fresh()[1], **given)
 
     async def _judge(self, call: Work, run: Terms) -> None:
         body = call["body"]
@@ -162,9 +172,6 @@ class Agency:
         )
 
     # --- what they share --------------------------------------------------------------------------------------
-    def agent(self, name: str) -> Agent:
-        return self.agents.get(name, self.default) if name else self.default
-
     def model_of(self, wanted: str | None, agent: Agent) -> str:
         return wanted or agent.model or self.model
 

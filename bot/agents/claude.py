@@ -3,9 +3,11 @@ would sleep as long as a header says."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import structlog
@@ -48,10 +50,10 @@ class Claude:
     _client: Any = None
 
     async def reply(self, request: Request) -> Reply:
+        client = await self._connected()
         import anthropic
         import httpx2
 
-        client = self._connected()
         try:
             if request.long:
                 async with client.messages.stream(**arguments(request), timeout=LONGEST_S) as stream:
@@ -80,16 +82,19 @@ class Claude:
 
     async def knows(self, model: str) -> None:
         """Whether the provider takes the key and has this model. Raises ModelFailed where it does not."""
+        client = await self._connected()
         import anthropic
 
         try:
-            await self._connected().models.retrieve(model, timeout=10)
+            await client.models.retrieve(model, timeout=10)
         except anthropic.APIStatusError as fault:
             raise self._refused(fault) from None
         except anthropic.APIConnectionError as fault:
             raise ModelFailed(f"the model cannot be reached: {fault.__cause__ or fault}") from None
 
-    def _connected(self) -> Any:
+    async def _connected(self) -> Any:
+        if self._client is None:
+            await asyncio.to_thread(import_module, "anthropic.resources")  # nothing else stands still meanwhile
         if self._client is None:
             import anthropic
             import httpx2
@@ -116,8 +121,8 @@ class Claude:
             written=int(count.cache_creation_input_tokens or 0),
             cached=int(count.cache_read_input_tokens or 0),
         )
-        # An empty block may come and may not be sent back.
-        blocks = [b for b in _clean([b.model_dump(exclude_none=True) for b in message.content]) if b.get("text") != ""]
+        blocks = _clean([block.model_dump(exclude_none=True, warnings=False) for block in message.content])
+        blocks = [block for block in blocks if block.get("text") != ""]  # an empty one may not be sent back
         return Reply(
             text="".join(block["text"] for block in blocks if block["type"] == "text"),
             uses=tuple(

@@ -17,7 +17,7 @@ from bot.domain.cost import Usage
 from bot.domain.values import ErrorValue, text
 from bot.engine import agents as engine
 from bot.engine import asks
-from store import work
+from store import ops, runs, work
 from store.dialect import Transaction
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ log = structlog.get_logger()
 SAVED_S = 0.05
 """How often answers are saved: a kill loses no more than what came in that time, and was in flight."""
 TOLD_S = 1.0
-"""How often it is told how far it is."""
+"""How often it is told how far it is, and looked whether the run is paused or was stopped, here or by another
+process."""
+STOPPED = "the run was stopped"
 TRIES = 3
 """Answers that are none of the choices before that element has failed."""
 
@@ -44,6 +46,7 @@ class Elements:
         self.asked = min(int(body["most"]), len(self.list))
         """The elements that the budgets let through."""
         self.fan = Fan(size=self.asked)
+        self.fan.pause(run.paused)
         agent = agency.default
         self.model = agency.model_of(body["model"], agent)
         self.system = prompts.system(prompts.CHILD, agent.prompt)
@@ -158,16 +161,28 @@ class Elements:
         call, (fresh, used) = self.call, self.fan.take_fresh()
         way = self._way() if tell else None
 
-        def write(tx: Transaction) -> None:
+        def write(tx: Transaction) -> tuple[bool, bool] | None:
             work.add_elements(tx, call, fresh)
             if used.calls:
                 work.spend(tx, call["run"], call["path"], used)
-            if way is not None:
-                work.put_progress(tx, call["run"], call["path"], way)
+            if way is None:
+                return None
+            work.put_progress(tx, call["run"], call["path"], way)
+            return self._stands(tx)
 
-        await self.agency.committer.insist(write)
-        if tell:
+        stands = await self.agency.committer.insist(write)
+        if stands is not None:
+            paused, wanted = stands
+            if not wanted:
+                self.fan.stop(STOPPED)
+            self.fan.pause(paused)
             self.agency.progressed(call["run"], self.run.job)
+
+    def _stands(self, tx: Transaction) -> tuple[bool, bool]:
+        """Whether the run is paused, and whether this is still wanted: another process may have said so."""
+        run = runs.get(tx, self.call["run"])
+        row = ops.StoredRows(tx, self.call["run"], self.run.job).op(self.call["path"])
+        return run is not None and run.state == "paused", row is not None and row.open and not row.data.get("stopped")
 
     def _way(self) -> work.Progress:
         now, done = self.agency.clock.now(), len(self.fan.answers)

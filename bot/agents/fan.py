@@ -30,6 +30,10 @@ class Fan:
     unsaved: Usage = field(default_factory=Usage)
     begun: int = 0
     """Answers that were there when this went to work."""
+    _open: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self._open.set()
 
     @property
     def failed(self) -> int:
@@ -38,6 +42,19 @@ class Fan:
     def stop(self, why: str) -> None:
         """No further agent begins; those at work end."""
         self.stopped = self.stopped or why
+        self._open.set()
+
+    def pause(self, paused: bool) -> None:
+        """While it is paused no further agent begins; those at work end."""
+        if paused and not self.stopped:
+            self._open.clear()
+        else:
+            self._open.set()
+
+    async def begins(self) -> bool:
+        """Waits while it is paused; whether a further agent may begin then."""
+        await self._open.wait()
+        return self.stopped is None
 
     def take_fresh(self) -> tuple[list[tuple[int, Any]], Usage]:
         """What has come since it was last asked for."""
@@ -56,8 +73,7 @@ async def spread(fan: Fan, ask: Ask, at_once: int, *, first_alone: bool = False)
     left: Iterator[int] = iter([at for at in range(fan.size) if at not in fan.answers])
 
     async def one() -> bool:
-        at = next(left, None)
-        if at is None or fan.stopped:
+        if not await fan.begins() or (at := next(left, None)) is None:
             return False
         answer, usage = await ask(at)
         fan.answers[at] = answer

@@ -14,13 +14,14 @@ from store.dialect import Transaction
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     """Of one run: its job, its owner. `most`: what its agents may cost, in millionths of a dollar, None where there is
-    no limit; `used`: what they have cost, where there is one."""
+    no limit; `used`: what they have cost, where there is one. `paused`: so it stood when this was read."""
 
     job: str
     owner: str
     used: int
     prices: Mapping[str, Price]
     most: int | None = None
+    paused: bool = False
 
     def refusal(self, model: str, calls: int, chars: int) -> str | None:
         """Why so many calls may not be begun: what they cost at least is over what is left. `chars`: of all prompts."""
@@ -51,5 +52,6 @@ def of_run(tx: Transaction, run_id: str, prices: Mapping[str, Price], max_cost: 
         owner=run.owner,
         used=0 if max_cost is None else work.total_spent(tx, run_id),
         prices=prices,
+        paused=run.state == "paused",
         most=None if max_cost is None else round(max_cost * cost.MICRO),
     )

@@ -30,10 +30,12 @@ def allowance(turn: Turn, row: OpRow, wanted: int) -> int:
     return left
 
 
-def ask(turn: Turn, row: OpRow, who: str, *, n: int = 0, said: str | None = None) -> None:
+def ask(turn: Turn, row: OpRow, who: str, *, said: str | None = None) -> None:
     """One agent is asked; `said` is its last answer, which was none of the choices."""
-    if n == 0 and allowance(turn, row, 1) == 0:
+    if said is None and allowance(turn, row, 1) == 0:
         raise OpError("the budget of agent calls is spent")
+    n = row.data.get("calls", 0)  # several agents may be asked, and one again: each call is another
+    row.data["calls"] = n + 1
     body: dict[str, Any] = {"who": who, "model": model(turn, row), "prompt": row.data["question"], "n": n}
     if row.data.get("choices"):
         body["choices"] = [c["label"] for c in row.data["choices"]]

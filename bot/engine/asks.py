@@ -497,9 +497,9 @@ def _agent_failed(turn: Turn, row: OpRow, who: str, error: str) -> None:
 
 def agent_returned(turn: Turn, row: OpRow, fact: Returned) -> None:
     """An agent's answer: its choices are enforced, asked again twice at most."""
-    if row.state != "waiting":
-        return
     who = str(fact.extra.get("who", "agent"))
+    if row.state != "waiting" or who not in row.data["asked"]:  # it may have been handed over meanwhile
+        return
     value = normalise(fact.value)
     error = value.why if isinstance(value, ErrorValue) else fact.error
     if error is not None:
@@ -512,7 +512,7 @@ def agent_returned(turn: Turn, row: OpRow, fact: Returned) -> None:
             tries[who] = tries.get(who, 0) + 1
             turn.touch(row)
             if tries[who] <= 2:
-                agents.ask(turn, row, who, n=tries[who], said=text(value))
+                agents.ask(turn, row, who, said=text(value))
                 return
             waits.disarm(turn, row)
             labels = words.ticked(c["label"] for c in row.data["choices"])

@@ -240,6 +240,8 @@ def _hand_over(turn: Turn, row: OpRow, to: Any) -> tuple[Any, Any]:
     for who in gone:
         if who not in now:
             turn.settle_cards(row.path, f"handed over to {words.names(asks.spelt(row), turn.world)}", to=who)
+    if not any(who.startswith("agent") for who in row.data.get("asked", []) if who in now):
+        turn.drop_calls(row.path)
     row.data["asked"] = [w for w in row.data.get("asked", []) if w in now]
     row.data["round"] = row.data.get("round", 0) + 1
     row.rev += 1

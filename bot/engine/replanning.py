@@ -57,7 +57,9 @@ def _tell(turn: Turn, row: OpRow, fact: Returned) -> None:
     why = f": {fact.extra['why']}" if fact.extra.get("why") else ""
     lines = [f"`{row.id or row.path}` was missed, and {by} changed the plan{why}"]
     for change in changes:
-        lines.append(f"`{change['op']}` {change['what']}: {_side(change['before'])} → {_side(change['after'])}")
+        changed = turn.op(str(change["op"]))
+        name = (changed.id if changed is not None else None) or change["op"]
+        lines.append(f"`{name}` {change['what']}: {_side(change['before'])} → {_side(change['after'])}")
     turn.notice(row, "\n".join(lines), f"replanned/{row.attempt}/{row.data.get('replan_tries', 0)}")
 
 

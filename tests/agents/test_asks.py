@@ -86,6 +86,48 @@ async def test_a_person_who_answers_first_settles_it_and_the_agent_is_called_bac
     assert shown["result"] == "yes" and shown["ops"][0]["by"] == "ana@acme.de"
 
 
+TWO = (Agent(name="claude", default=True), Agent(name="lead", prompt="You lead."))
+
+
+@pytest.mark.anyio
+async def test_two_agents_are_both_asked_and_a_quorum_of_both_comes_about(tmp_path: Path) -> None:
+    def brain(body: Body) -> str:
+        return "hold" if system(body).startswith("You lead.") else "ship"
+
+    script = '- v = ask ship hold to: ["agent:claude", "agent:lead"] need: all\n  > Ship it?\n- show v\n'
+    async with claude(brain) as api, agents(tmp_path, api, agents=TWO) as one:
+        shown = await ended(one, await started(one, script))
+    assert {a["by"]: a["answer"] for a in shown["result"]} == {"agent:claude": "ship", "agent:lead": "hold"}
+    assert shown["cost"]["agent_calls"] == 2
+
+
+@pytest.mark.anyio
+async def test_an_agent_whose_question_was_handed_over_is_called_back_and_does_not_answer_it(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    async with claude(lambda b: "hold", hold=gate) as api, agents(tmp_path, api, agents=TWO) as one:
+        run = await started(one, "- v = ask agent:lead ship hold within 1h\n  > Ship it?\n- show v\n")
+        await until(lambda: len(api.seen) == 1)
+        assert (await one.desk.edit(run, {"op": "v", "to": "ana@acme.de"}, by="bo@acme.de")).accepted
+        await until(lambda: not one.performer._asked)
+        gate.set()
+        assert await op_state(one, run, "v") == "waiting"
+        assert (await one.desk.edit(run, {"op": "v", "to": "agent:lead"}, by="bo@acme.de")).accepted
+        shown = await ended(one, run)
+    assert shown["result"] == "hold" and shown["ops"][0]["by"] == "agent:lead" and len(api.seen) == 2
+
+
+@pytest.mark.anyio
+async def test_an_agent_that_the_settings_do_not_have_any_more_is_not_answered_for_by_another(tmp_path: Path) -> None:
+    async with claude(lambda b: "hold", hold=asyncio.Event()) as api:
+        async with agents(tmp_path, api, agents=TWO) as one:
+            run = await started(one, "- v = ask agent:lead ship hold within 1h\n  > Ship it?\n")
+            await until(lambda: len(api.seen) == 1)
+            one.performer._tasks.copy().pop().cancel()
+        async with agents(tmp_path, api) as one:
+            shown = await ended(one, run)
+    assert shown["state"] == "failed" and "no agent `lead` any more" in shown["error"] and len(api.seen) == 1
+
+
 @pytest.mark.anyio
 async def test_an_agent_that_cannot_be_had_fails_the_ask_and_retry_tries_again(tmp_path: Path) -> None:
     tries: list[Body] = []

@@ -15,8 +15,9 @@ from bot.wiring import Product
 from store import ops, work
 from tests.agents.world import HAIKU, WORKED, agents, files, reader
 from tests.doubles.claude import Body, Fails, Says, claude, last, prompt, system
-from tests.runtime.world import started, state, until
+from tests.runtime.world import product, started, state, until
 
+EACH = {"path": "2", "attempt": 1}
 NUMBERS = "- all = list {}\n- answers = each all\n  > Double {{it}}.\n- show answers\n"
 
 
@@ -237,6 +238,43 @@ async def test_a_cancelled_run_begins_no_further_agent_and_keeps_what_came(tmp_p
         row = await op(one, run, "2")
     assert shown["state"] == "cancelled" and len(api.seen) == 3
     assert row.value[:3] == ["ok"] * 3 and row.value[3:] == [ErrorValue("the run was stopped")] * 27
+
+
+@pytest.mark.anyio
+async def test_a_paused_run_begins_no_further_agent_here_or_elsewhere_until_it_goes_on(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+
+    async with claude(lambda b: "ok", hold=gate) as api:
+        async with agents(tmp_path, api, workspace=Workspace(fanout=3)) as one:
+            run = await started(one, numbers(12))
+            await until(lambda: len(api.seen) == 3)
+            assert (await one.desk.edit(run, {"run": "pause"}, by="bo@acme.de")).accepted
+            gate.set()
+            await until(lambda: _equal(lambda: one.committer.read(work.elements, EACH | {"run": run}), 3))
+        async with agents(tmp_path, api, workspace=Workspace(fanout=3)) as one:
+            await until(lambda: bool(one.agency._fans))  # type: ignore[union-attr]
+            assert await state(one, run) == "paused" and len(api.seen) == 3
+            assert (await one.desk.edit(run, {"run": "resume"}, by="bo@acme.de")).accepted
+            shown = await ended(one, run)
+    assert shown["state"] == "done" and shown["result"] == ["ok"] * 12 and len(api.seen) == 12
+
+
+@pytest.mark.anyio
+async def test_a_fan_out_heeds_what_another_process_says_of_its_run(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    async with (
+        claude(lambda b: "ok", hold=gate) as api,
+        agents(tmp_path, api, workspace=Workspace(fanout=3)) as one,
+    ):
+        run = await started(one, numbers(30))
+        await until(lambda: len(api.seen) == 3)
+        async with product(tmp_path) as other:
+            assert (await other.desk.edit(run, {"run": "cancel"}, by="bo@acme.de")).accepted
+        (fan,) = one.agency._fans.values()  # type: ignore[union-attr]
+        await until(lambda: fan.stopped)
+        gate.set()
+        shown = await ended(one, run)
+    assert shown["state"] == "cancelled" and len(api.seen) == 3
 
 
 @pytest.mark.anyio

@@ -291,6 +291,11 @@ def test_choices_that_read_like_something_else_are_noted() -> None:
     assert noted(f"- ask @ana @bo yes no{quote}") == [
         "choice-addressee: `@bo` is a choice here: only the first word is whom it asks; several are `to: [@ana, @bo]`"
     ]
+    asked = "the question goes to an agent"
+    assert noted(f"- a = ask ana yes no{quote}\n- show a") == [
+        f"choice-addressee: `ana` is a choice here, and {asked}; `@ana` asks ana"
+    ]
+    assert noted(f'- a = ask "ana" bo{quote}\n- show a') == []
     assert noted(f'- ask @ana yes no "wihtin" "2d" "@bo"{quote}') == []
     assert noted(f"- ask @ana with 2d within 3h{quote}") == []
     assert noted(f"- why = ask @ana later never{quote}\n- show why") == []

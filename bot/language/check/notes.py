@@ -233,6 +233,9 @@ def _odd_choices(c: Checking) -> Iterator[Note]:
             if choice is None:
                 continue
             span = c.span(place, "choices", at)
+            if op.op == "ask" and at == 0 and (meant := _meant(c, op, choice)) is not None:
+                said = f"`{choice}` is a choice here, and the question goes to an agent"
+                yield note(span, "choice-addressee", f"{said}; `{meant}` asks {choice}")
             if op.op == "ask" and addressees.looks_like(choice):
                 said = f"`{choice}` is a choice here: only the first word is whom it asks"
                 yield note(span, "choice-addressee", f"{said}; several are `to: [{_to(op)}{choice}]`")
@@ -253,6 +256,21 @@ def _bare(c: Checking, place: str, at: int, choice: object) -> str | None:
     """A choice as it stands, where it stands without quotes."""
     start, end = c.span(place, "choices", at)
     return choice if isinstance(choice, str) and end - start == len(choice) else None
+
+
+def _meant(c: Checking, op: Op, choice: str) -> str | None:
+    """The addressee that the first word of an ask to nobody was likely meant to be."""
+    if op.to is not None or addressees.looks_like(choice):
+        return None
+    for spelt in (f"@{choice}", f"agent:{choice}"):
+        try:
+            addressees.find(spelt, c.world)
+        except addressees.AmbiguousAddressee:
+            return spelt
+        except addressees.UnknownAddressee:
+            continue
+        return spelt
+    return None
 
 
 def _to(op: Op) -> str:
