@@ -4,7 +4,6 @@ would sleep as long as a header says."""
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -14,6 +13,7 @@ import structlog
 
 from bot.agents.model import ModelFailed, Reply, Request, Use
 from bot.domain.cost import Price, price_of, used
+from bot.domain.values import whole
 
 log = structlog.get_logger()
 TIMEOUT_S = 300.0
@@ -35,8 +35,6 @@ STATUSES = {
     "overloaded_error": 529,
 }
 """What a fault means that came after the status 200, in the middle of an answer (Messages API, Errors)."""
-_NO_TEXT = re.compile("[\0\ud800-\udfff]")
-"""NUL, and halves of characters: JSON can say them, not every storage and no encoding has them."""
 
 
 @dataclass(slots=True)
@@ -188,7 +186,7 @@ def _clean(value: Any) -> Any:
     """JSON data with U+FFFD in place of what is no text."""
     match value:
         case str():
-            return value if value.isascii() and "\0" not in value else _NO_TEXT.sub("\ufffd", value)
+            return whole(value)
         case dict():
             return {_clean(key): _clean(one) for key, one in value.items()}
         case list() | tuple():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -91,8 +92,6 @@ class Elements:
     # --- one of them ------------------------------------------------------------------------------------------
     async def _element(self, at: int) -> tuple[Any, Usage]:
         """An answer or an error in its place. Raises NoAnswer where no other element has one either."""
-        if (spent := self.run.spent_with(self.fan.usage)) is not None:
-            return ErrorValue(spent), Usage()
         try:
             task = self._task(at)
         except Exception as fault:  # a path that this element does not have
@@ -120,6 +119,9 @@ class Elements:
         )
 
     async def _answer(self, task: Task) -> tuple[Any, Usage]:
+        # Looked at in its place, not in the queue for one: others spend and stop meanwhile.
+        if (why := self.fan.stopped or self.run.spent_with(self.fan.unsaved)) is not None:
+            return ErrorValue(why), Usage()
         usage = Usage()
         said = ""
         for _ in range(TRIES):
@@ -159,18 +161,21 @@ class Elements:
 
     async def _save(self, *, tell: bool) -> None:
         call, (fresh, used) = self.call, self.fan.take_fresh()
+        self.run = self.run.after(used)
         way = self._way() if tell else None
 
-        def write(tx: Transaction) -> tuple[bool, bool] | None:
+        def write(tx: Transaction) -> tuple[tuple[bool, bool] | None, int | None]:
             work.add_elements(tx, call, fresh)
             if used.calls:
                 work.spend(tx, call["run"], call["path"], used)
-            if way is None:
-                return None
-            work.put_progress(tx, call["run"], call["path"], way)
-            return self._stands(tx)
+            if way is not None:
+                work.put_progress(tx, call["run"], call["path"], way)
+            limited = self.run.most is not None
+            return self._stands(tx) if tell else None, work.total_spent(tx, call["run"]) if limited else None
 
-        stands = await self.agency.committer.insist(write)
+        stands, spent = await self.agency.committer.insist(write)
+        if spent is not None:  # by agents of other steps, too
+            self.run = replace(self.run, used=spent)
         if stands is not None:
             paused, wanted = stands
             if not wanted:

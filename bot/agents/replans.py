@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from bot.agents import surroundings
-from bot.agents.child import MOST_TURNS, NoAnswer
+from bot.agents.child import NoAnswer
 from bot.agents.line import Line
 from bot.agents.model import ModelFailed, Request, Tool
 from bot.agents.prompts import data
@@ -112,29 +112,27 @@ def _of_missed(row: OpRow, mark: str) -> str:
 
 async def propose(line: Line, model: str, system: str, told: str) -> Proposed:
     """The agent's edits. Raises NoAnswer."""
-    usage = Usage()
-    for _ in range(MOST_TURNS):
-        try:
-            reply = await line.reply(
-                Request(
-                    model=model, system=system, messages=({"role": "user", "content": told},), tools=(tool(),),
-                    must_use="propose_edits", max_tokens=8192,
-                )
-            )  # fmt: skip
-        except ModelFailed as fault:
-            raise NoAnswer(str(fault), usage) from None
-        usage += reply.usage
-        given = next((u.input for u in reply.uses if u.name == "propose_edits"), None)
-        if reply.stop == "max_tokens":
-            raise NoAnswer("its edits were cut off: they are too long", usage)
-        if not isinstance(given, dict) or not isinstance(given.get("edits"), list):
-            raise NoAnswer("it proposed no edits", usage)
-        edits = [e for e in given["edits"] if isinstance(e, dict)]
-        reason = str(given.get("reason") or "").strip()
-        if not edits:
-            raise NoAnswer(f"it sees nothing to mend: {reason}" if reason else "it sees nothing to mend", usage)
-        return Proposed(edits=edits, reason=reason, usage=usage)
-    raise NoAnswer("it proposed no edits", usage)
+    try:
+        reply = await line.reply(
+            Request(
+                model=model, system=system, messages=({"role": "user", "content": told},), tools=(tool(),),
+                must_use="propose_edits", max_tokens=8192,
+            )
+        )  # fmt: skip
+    except ModelFailed as fault:
+        raise NoAnswer(str(fault), Usage()) from None
+    usage = reply.usage
+    if reply.stop == "max_tokens":
+        raise NoAnswer("its edits were cut off: they are too long", usage)
+    given = next((u.input for u in reply.uses if u.name == "propose_edits"), None)
+    listed = given.get("edits") if isinstance(given, dict) else None
+    if not isinstance(given, dict) or not isinstance(listed, list):
+        raise NoAnswer("it proposed no edits", usage)
+    edits = [e for e in listed if isinstance(e, dict)]
+    reason = str(given.get("reason") or "").strip()
+    if not edits:
+        raise NoAnswer(f"it sees nothing to mend: {reason}" if reason else "it sees nothing to mend", usage)
+    return Proposed(edits=edits, reason=reason, usage=usage)
 
 
 def take_edits(

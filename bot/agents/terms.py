@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot.domain import cost
 from bot.domain.cost import Price, Usage
@@ -36,6 +36,10 @@ class Terms:
         spent = f" with the {cost.dollars(self.used)} spent" if self.used else ""
         what = "an agent call" if calls == 1 else f"{calls:,} agent calls"
         return f"{what} would cost about {cost.dollars(wanted)}{spent}; a run may cost {cost.dollars(self.most)}"
+
+    def after(self, further: Usage) -> Terms:
+        """The same once so much more is spent."""
+        return replace(self, used=self.used + further.usd)
 
     def spent_with(self, further: Usage) -> str | None:
         """Why no further call is made: all that a run may cost is spent."""

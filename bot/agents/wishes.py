@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from bot.agents.author import Author
+from bot.domain.values import whole
 from bot.runtime.committer import database_away
 from bot.runtime.desk import new_run_id
 from bot.runtime.leases import lives
@@ -47,7 +48,7 @@ class Wishes:
         """Puts the agent on work for somebody who may start scripts. `ident`: so that a repeat asks nothing again."""
         now = self.desk.clock.now()
         row = Wish(
-            id=ident or f"p_{new_run_id(now)}", job=job, by=by, author=self.author.name, text=text, at=now,
+            id=ident or f"p_{new_run_id(now)}", job=job, by=by, author=self.author.name, text=whole(text), at=now,
             holder=self.holder, conversation=conversation,
         )  # fmt: skip
         if await self.desk.committer.write(lambda tx: wishes.put(tx, row)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +35,15 @@ def normalise(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [normalise(v) for v in value]
     return str(value)
+
+
+def whole(text: str) -> str:
+    """A text with U+FFFD in place of NUL and of halves of characters: JSON can say them, but not every storage takes
+    the one, and no encoding has the other."""
+    return text if text.isascii() and "\0" not in text else _NO_TEXT.sub("\ufffd", text)
+
+
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
 def _stored(value: Any) -> Any:

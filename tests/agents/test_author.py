@@ -51,6 +51,14 @@ async def test_problems_go_back_to_the_agent_which_mends_them(tmp_path: Path) ->
 
 
 @pytest.mark.anyio
+async def test_a_wish_is_kept_without_what_not_every_storage_takes(tmp_path: Path) -> None:
+    async with claude(lambda body: "No.") as api, agents(tmp_path, api) as one:
+        assert one.wishes is not None
+        row = await one.wishes.ask("ship\0 it \ud83d 🚀", by="bo@acme.de", job="j")
+    assert row.text == "ship\ufffd it \ufffd 🚀"
+
+
+@pytest.mark.anyio
 async def test_a_script_that_stays_wrong_is_put_before_nobody(tmp_path: Path) -> None:
     async with claude(lambda body: Uses((("propose_script", {"script": WRONG}),))) as api, agents(tmp_path, api) as one:
         assert one.author is not None

@@ -260,6 +260,18 @@ async def test_a_paused_run_begins_no_further_agent_here_or_elsewhere_until_it_g
 
 
 @pytest.mark.anyio
+async def test_what_a_run_may_cost_is_kept_by_its_fan_outs_together(tmp_path: Path) -> None:
+    branch = "  - branch {0}\n    - {0} = each all\n      > Double {{it}}.\n"
+    script = f"- all = list {' '.join(map(str, range(40)))}\n- parallel\n{branch.format('x')}{branch.format('y')}"
+    async with (
+        claude(lambda b: "k " * 4_000, latency_s=0.2) as api,
+        agents(tmp_path, api, workspace=Workspace(fanout=4), policy=Policy(approve={}, max_cost=0.2)) as one,
+    ):
+        shown = await ended(one, await started(one, script))
+    assert 0.2 <= shown["cost"]["usd"] < 0.3, "one alone would go on to 0.2, both to 0.4"
+
+
+@pytest.mark.anyio
 async def test_a_fan_out_heeds_what_another_process_says_of_its_run(tmp_path: Path) -> None:
     gate = asyncio.Event()
     async with (
