@@ -62,7 +62,7 @@ class Line:
                 tried += 1
                 pause = self._pause(fault, tried)
                 if pause is None:
-                    raise
+                    raise _too_long(fault) from None
                 log.info("the model is asked again", why=str(fault), in_s=round(pause, 2), tried=tried)
                 if fault.everyone:
                     self._opens = max(self._opens, self._steady() + pause)
@@ -100,3 +100,10 @@ class Line:
             return (datetime.fromisoformat(instant) - self.clock.now()).total_seconds() if instant else None
         except (ValueError, TypeError):
             return None
+
+
+def _too_long(fault: ModelFailed) -> ModelFailed:
+    """A limit of the account that nobody waits for is everybody's failure, told once."""
+    if not fault.everyone or (fault.after_s or 0) <= PATIENCE_S:
+        return fault
+    return ModelFailed(f"{fault}; it opens again in {round((fault.after_s or 0) / 60)} min", everyone=True)

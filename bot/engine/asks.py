@@ -514,9 +514,13 @@ def agent_returned(turn: Turn, row: OpRow, fact: Returned) -> None:
             if tries[who] <= 2:
                 agents.ask(turn, row, who, said=text(value))
                 return
-            waits.disarm(turn, row)
             labels = words.ticked(c["label"] for c in row.data["choices"])
-            failure.fail(turn, row, f"`{text(value)}` is none of the choices {labels}, asked three times", final=True)
+            error = f"`{text(value)}` is none of the choices {labels}, asked three times"
+            if set(row.data.get("asked", [])) - {*row.data.get("undelivered", {}), who}:
+                _agent_failed(turn, row, who, error)  # the others are still asked
+                return
+            waits.disarm(turn, row)
+            failure.fail(turn, row, error, final=True)
             return
         value = picked["value"]
     elif isinstance(value, str):

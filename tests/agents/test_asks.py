@@ -129,6 +129,22 @@ async def test_an_agent_that_the_settings_do_not_have_any_more_is_not_answered_f
 
 
 @pytest.mark.anyio
+async def test_an_agent_that_stays_off_the_list_leaves_the_question_to_the_others(tmp_path: Path) -> None:
+    script = '- v = ask yes no to: ["ana@acme.de", "agent"]\n  > Ship it?\n- show v\n'
+    async with claude(lambda b: "perhaps") as api, agents(tmp_path, api) as one:
+        run = await started(one, script)
+
+        async def told() -> list[str]:
+            found = [d["card"].get("text", "") for d in await deliveries(one, run) if d["kind"] == "notice"]
+            return [text for text in found if "asked three times" in text]
+
+        assert "The others are still asked." in (await until(told))[0]
+        assert (await one.desk.answer(run, "v", "no", by="ana@acme.de")).accepted
+        shown = await ended(one, run)
+    assert shown["result"] == "no" and len(api.seen) == 3
+
+
+@pytest.mark.anyio
 async def test_an_agent_that_cannot_be_had_fails_the_ask_and_retry_tries_again(tmp_path: Path) -> None:
     tries: list[Body] = []
 

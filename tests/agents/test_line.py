@@ -89,9 +89,9 @@ async def test_a_limit_of_the_account_holds_everyone_for_as_long_as_it_says() ->
 async def test_a_limit_longer_than_anybody_waits_is_told_at_once() -> None:
     model = Scripted(ModelFailed("limit", again=True, after_s=PATIENCE_S + 1, everyone=True))
     one, time = line(model)
-    with pytest.raises(ModelFailed):
+    with pytest.raises(ModelFailed, match="opens again in 10 min") as told:
         await one.reply(ASKED)
-    assert time.now == 0
+    assert time.now == 0 and told.value.hopeless
 
 
 @pytest.mark.anyio
