@@ -104,9 +104,9 @@ class Agency:
             model=self.model_of(body["model"], agent),
             system=prompts.system(prompts.CHILD, agent.prompt),
             prompt=f"{prompt}\n\n{prompts.choosing(choices)}" if choices else prompt,
-            schema=prompts.choice_schema(choices) if choices else None,
+            schema=prompts.answer_schema(body),
             said=body.get("said"),
-            then=prompts.again(body["said"], choices or ()) if "said" in body else None,
+            then=prompts.again(body["said"], body.get("wrong") or "", choices or ()) if "said" in body else None,
         )
         who = {"who": body["who"]}
         if (refusal := run.refusal(task.model, 1, len(task.prompt))) is not None:
@@ -117,8 +117,8 @@ class Agency:
         except NoAnswer as fault:
             await self.report(call, usage=fault.usage, error=str(fault), **who)
         else:
-            value = child.picked(answer.text) if choices else answer.text
-            await self.report(call, usage=answer.usage, value=value, **who)
+            value, reason = child.given(answer.text, task.schema, fields=bool(body.get("fields")))
+            await self.report(call, usage=answer.usage, value=value, reason=reason, **who)
 
     async def _each(self, call: Work, run: Terms) -> None:
         key = (call["run"], call["path"])

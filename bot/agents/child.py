@@ -115,9 +115,27 @@ def _cut_short(reply: Reply) -> str | None:
 
 def picked(text: str) -> str:
     """The answer in the JSON of a choice; the text itself where it is none."""
+    found = _record(text).get("answer")
+    return found if isinstance(found, str) else text
+
+
+def given(text: str, schema: Mapping[str, Any] | None, *, fields: bool) -> tuple[Any, str | None]:
+    """An answer to an `ask` and its comment. `fields`: the answer is a form's record. What does not read as the schema
+    wants is the text itself: whoever asked says what is wrong with it."""
+    if schema is None:
+        return text, None
+    record = _record(text)
+    reason = record.get("reason")
+    comment = reason.strip() or None if isinstance(reason, str) else None
+    if fields:
+        own = "reason" in schema["properties"]
+        return ({k: v for k, v in record.items() if k != "reason" or not own} if record else text), comment
+    return picked(text), comment
+
+
+def _record(text: str) -> dict[str, Any]:
     try:
         read = json.loads(text)
     except ValueError:
-        return text
-    found = read.get("answer") if isinstance(read, dict) else None
-    return found if isinstance(found, str) else text
+        return {}
+    return read if isinstance(read, dict) else {}

@@ -138,7 +138,7 @@ class Elements:
             found = asks.pick(self.choices, said)
             if found is not None:
                 return found["value"], usage
-            task = task.corrected(said, prompts.again(said, self.labels))
+            task = task.corrected(said, prompts.again(said, "it is none of the choices", self.labels))
         return ErrorValue(f"`{said}` is none of the choices, asked three times"), usage
 
     def _chars(self, which: list[int]) -> int:

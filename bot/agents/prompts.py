@@ -62,10 +62,9 @@ def judgement(check: str, event: Mapping[str, Any], mark: str) -> str:
     )
 
 
-def again(said: str, choices: Sequence[str]) -> str:
-    """What an agent is told whose answer was none of the choices."""
-    listed = "\n".join(f"- {choice}" for choice in choices)
-    return f"“{said}” is none of the choices. Answer with exactly one of these, as it is written:\n{listed}"
+def again(said: str, wrong: str, choices: Sequence[str] = ()) -> str:
+    """What an agent is told whose answer was none. `wrong`: what is wrong with it."""
+    return f"“{said}” is no answer: {wrong.rstrip('.')}. {choosing(choices) if choices else 'Answer again.'}"
 
 
 def choosing(choices: Sequence[str]) -> str:
@@ -75,12 +74,55 @@ def choosing(choices: Sequence[str]) -> str:
 
 def choice_schema(choices: Sequence[str]) -> dict[str, Any]:
     """The JSON Schema of an answer that is one of the choices."""
+    return _record({"answer": {"type": "string", "enum": list(choices)}}, ["answer"])
+
+
+def answer_schema(body: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The JSON Schema of an answer to an `ask`; None where it is a text and nothing else. Without fields the answer
+    stands under `answer`; its comment, where one is wanted, under `reason`."""
+    properties: dict[str, Any]
+    if body.get("fields"):
+        asked = [f for f in body["fields"] if f["type"] != "file"]
+        properties = {str(f["name"]): _field(f) for f in asked}
+        needed = [str(f["name"]) for f in asked if f.get("required", True)]
+    elif body.get("choices"):
+        properties, needed = {"answer": {"type": "string", "enum": list(body["choices"])}}, ["answer"]
+    elif body.get("reason"):
+        properties, needed = {"answer": {"type": "string"}}, ["answer"]
+    else:
+        return None
+    if body.get("reason"):
+        properties["reason"] = {"type": "string", "description": "a short comment that goes with the answer"}
+        needed += [] if body["reason"] == "optional" else ["reason"]
+    return _record(properties, needed)
+
+
+def _record(properties: Mapping[str, Any], needed: Sequence[str]) -> dict[str, Any]:
     return {
         "type": "object",
-        "properties": {"answer": {"type": "string", "enum": list(choices)}},
-        "required": ["answer"],
+        "properties": dict(properties),
+        "required": list(needed),
         "additionalProperties": False,
     }
+
+
+_TYPES: Mapping[str, tuple[str, str]] = {
+    "number": ("number", ""),
+    "bool": ("boolean", ""),
+    "date": ("string", "a date such as 2026-06-12"),
+    "time": ("string", "a time such as 09:30"),
+    "person": ("string", "the email of a person here"),
+}
+
+
+def _field(field: Mapping[str, Any]) -> dict[str, Any]:
+    kind, said = _TYPES.get(str(field["type"]), ("string", ""))
+    bounds = [f"{word} {field[key]}" for key, word in (("min", "at least"), ("max", "at most")) if key in field]
+    told = ", ".join(part for part in (str(field.get("label") or ""), said, *bounds) if part)
+    found: dict[str, Any] = {"type": kind} | ({"description": told} if told else {})
+    if field["type"] == "choice":
+        found["enum"] = [str(c.get("label")) if isinstance(c, dict) else str(c) for c in field.get("choices") or []]
+    return found
 
 
 VERDICT_SCHEMA: dict[str, Any] = {

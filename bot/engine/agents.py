@@ -30,8 +30,8 @@ def allowance(turn: Turn, row: OpRow, wanted: int) -> int:
     return left
 
 
-def ask(turn: Turn, row: OpRow, who: str, *, said: str | None = None) -> None:
-    """One agent is asked; `said` is its last answer, which was none of the choices."""
+def ask(turn: Turn, row: OpRow, who: str, *, said: str | None = None, wrong: str | None = None) -> None:
+    """One agent is asked; `said` is its last answer, and `wrong` what is wrong with that."""
     if said is None and allowance(turn, row, 1) == 0:
         raise OpError("the budget of agent calls is spent")
     n = row.data.get("calls", 0)  # several agents may be asked, and one again: each call is another
@@ -39,8 +39,11 @@ def ask(turn: Turn, row: OpRow, who: str, *, said: str | None = None) -> None:
     body: dict[str, Any] = {"who": who, "model": model(turn, row), "prompt": row.data["question"], "n": n}
     if row.data.get("choices"):
         body["choices"] = [c["label"] for c in row.data["choices"]]
+    for key, name in (("fields", "fields"), ("wants_reason", "reason")):
+        if row.data.get(key):
+            body[name] = row.data[key]
     if said is not None:
-        body["said"] = said
+        body |= {"said": said, "wrong": wrong}
     if outside := _outside_of_question(turn, row):
         body["outside"] = outside
     turn.call(row, "agent", body, timeout_s=600, n=n)

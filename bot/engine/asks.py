@@ -505,24 +505,39 @@ def agent_returned(turn: Turn, row: OpRow, fact: Returned) -> None:
     if error is not None:
         _agent_failed(turn, row, who, error)
         return
+    try:
+        answer = _agents_answer(turn, row, value)
+    except OpError as fault:
+        _agent_again(turn, row, who, text(value), str(fault))
+        return
+    reason = fact.extra.get("reason")
+    count(turn, row, who, answer, str(reason) if reason else None)
+
+
+def _agents_answer(turn: Turn, row: OpRow, value: Any) -> Any:
+    """An agent's answer as it is bound. OpError says what would be one."""
     if row.data.get("choices"):
         picked = pick(row.data["choices"], value)
         if picked is None:
-            tries = row.data.setdefault("tries", {})
-            tries[who] = tries.get(who, 0) + 1
-            turn.touch(row)
-            if tries[who] <= 2:
-                agents.ask(turn, row, who, said=text(value))
-                return
             labels = words.ticked(c["label"] for c in row.data["choices"])
-            error = f"`{text(value)}` is none of the choices {labels}, asked three times"
-            if set(row.data.get("asked", [])) - {*row.data.get("undelivered", {}), who}:
-                _agent_failed(turn, row, who, error)  # the others are still asked
-                return
-            waits.disarm(turn, row)
-            failure.fail(turn, row, error, final=True)
-            return
-        value = picked["value"]
-    elif isinstance(value, str):
-        value = value.strip()
-    count(turn, row, who, value)
+            raise OpError(f"`{text(value)}` is none of the choices {labels}")
+        return picked["value"]
+    if row.data.get("fields"):
+        return fields.read(row.data["fields"], value, turn.world)
+    return value.strip() if isinstance(value, str) else value
+
+
+def _agent_again(turn: Turn, row: OpRow, who: str, said: str, wrong: str) -> None:
+    """What an agent said is no answer: it is asked again, twice at most."""
+    tries = row.data.setdefault("tries", {})
+    tries[who] = tries.get(who, 0) + 1
+    turn.touch(row)
+    if tries[who] <= 2:
+        agents.ask(turn, row, who, said=said, wrong=wrong)
+        return
+    error = f"{wrong.rstrip('.')}, asked three times"
+    if set(row.data.get("asked", [])) - {*row.data.get("undelivered", {}), who}:
+        _agent_failed(turn, row, who, error)  # the others are still asked
+        return
+    waits.disarm(turn, row)
+    failure.fail(turn, row, error, final=True)

@@ -67,9 +67,9 @@ async def test_an_agent_answers_with_one_of_the_choices_by_its_own_prompt_and_mo
 @pytest.mark.anyio
 async def test_an_answer_off_the_list_is_asked_again_twice_and_then_the_op_fails(tmp_path: Path) -> None:
     async with claude(lambda b: "maybe") as api, agents(tmp_path, api) as one:
-        shown = await ended(one, await started(one, "- verdict = ask agent ship hold\n  > Ship it?\n"))
+        shown = await ended(one, await started(one, "- verdict = ask ship hold\n  > Ship it?\n"))
     assert shown["state"] == "failed" and "none of the choices" in shown["error"]
-    assert len(api.seen) == 3 and "“maybe” is none of the choices" in last(api.seen[2])
+    assert len(api.seen) == 3 and "“maybe” is no answer: `maybe` is none of the choices" in last(api.seen[2])
 
 
 @pytest.mark.anyio
@@ -129,6 +129,47 @@ async def test_an_agent_that_the_settings_do_not_have_any_more_is_not_answered_f
 
 
 @pytest.mark.anyio
+async def test_an_agent_fills_a_form_and_what_does_not_fit_is_asked_again(tmp_path: Path) -> None:
+    fields = (
+        "[{name: day, type: date}, {name: people, type: number, min: 1}, {name: room, type: choice, choices: [A, B]}]"
+    )
+    script = f"- when = ask fields: {fields}\n  > When and where?\n- show when\n"
+    answers = iter(['{"day": "soon", "people": 3, "room": "A"}', '{"day": "2026-03-04", "people": 3, "room": "A"}'])
+    async with claude(lambda b: next(answers)) as api, agents(tmp_path, api) as one:
+        shown = await ended(one, await started(one, script))
+    assert shown["result"] == {"day": "2026-03-04", "people": 3, "room": "A"}
+    schema = api.seen[0]["output_config"]["format"]["schema"]
+    assert schema["required"] == ["day", "people", "room"] and schema["properties"]["room"]["enum"] == ["A", "B"]
+    assert len(api.seen) == 2 and "must be a date" in last(api.seen[1])
+
+
+@pytest.mark.anyio
+async def test_an_agents_comment_goes_with_its_answer(tmp_path: Path) -> None:
+    script = "- v = ask ship hold reason: required\n  > Ship it?\n- why = let ops.v.reason\n- show why\n"
+    async with claude(lambda b: '{"answer": "hold", "reason": "no tests"}') as api, agents(tmp_path, api) as one:
+        shown = await ended(one, await started(one, script))
+    assert shown["result"] == "no tests" and shown["ops"][0]["value"] == "hold"
+    assert api.seen[0]["output_config"]["format"]["schema"]["required"] == ["answer", "reason"]
+
+
+@pytest.mark.anyio
+async def test_a_voice_of_an_agent_counts_as_one_voice(tmp_path: Path) -> None:
+    script = '- v = ask yes no to: ["ana@acme.de", "agent"] need: 2\n  > Ship it?\n- show v\n'
+    async with claude(lambda b: '{"answer": "yes"}') as api, agents(tmp_path, api) as one:
+        run = await started(one, script)
+
+        async def one_in() -> bool:
+            return await op_state(one, run, "v") == "waiting" and bool(
+                (await one.desk.show(run))["cost"]["agent_calls"]
+            )
+
+        await until(one_in)
+        assert (await one.desk.answer(run, "v", "no", by="ana@acme.de")).accepted
+        shown = await ended(one, run)
+    assert shown["result"] == [{"by": "agent", "answer": "yes"}, {"by": "ana@acme.de", "answer": "no"}]
+
+
+@pytest.mark.anyio
 async def test_an_agent_that_stays_off_the_list_leaves_the_question_to_the_others(tmp_path: Path) -> None:
     script = '- v = ask yes no to: ["ana@acme.de", "agent"]\n  > Ship it?\n- show v\n'
     async with claude(lambda b: "perhaps") as api, agents(tmp_path, api) as one:
@@ -171,7 +212,7 @@ async def test_a_window_that_passes_misses_though_the_agent_is_at_work(tmp_path:
     gate, clock = asyncio.Event(), SetClock(START)
     async with claude(lambda b: "yes", hold=gate) as api, agents(tmp_path, api, clock=clock) as one:
         run = await started(
-            one, "- a = ask agent yes no within 5m\n  > Ship?\n  - miss\n    - say @bo\n      > Nobody.\n"
+            one, "- a = ask yes no within 5m\n  > Ship?\n  - miss\n    - say @bo\n      > Nobody.\n"
         )
         await until(lambda: len(api.seen) == 1)
         clock.at += timedelta(minutes=6)
