@@ -367,7 +367,8 @@ element = _table(
     _text("value"),
     key=("run", "path", "attempt", "at"),
 )
-"""Answers of an `each`, as they come; none once the op has ended."""
+"""Answers of an `each`, as they come; none once the op is done. `attempt`: a number for what is asked, the same in
+every attempt that asks the same."""
 
 spent = _table(
     "spent",

@@ -72,7 +72,7 @@ def add_elements(tx: Transaction, work: dict[str, Any], answers: Sequence[tuple[
 
 
 def elements(tx: Transaction, work: dict[str, Any]) -> dict[int, Any]:
-    """The answers saved of this attempt, by index."""
+    """The answers saved of this question, by index."""
     mine = {"ws": tx.ws, "run": runs.key(tx, work["run"]), "path": work["path"], "attempt": work["attempt"]}
     return {g[0]: load(g[1]) for g in _ELEMENTS.all(tx, mine)}
 
@@ -123,8 +123,10 @@ def progress_of(tx: Transaction, run_id: str) -> dict[str, Progress]:
     return found
 
 
-def over(tx: Transaction, work: dict[str, Any]) -> None:
-    """The call has ended: its answers are the op's value now, and it is no way along any more."""
+def over(tx: Transaction, work: dict[str, Any], *, failed: bool = False) -> None:
+    """The call has ended: its answers are the op's value now, and it is no way along any more. One that `failed` leaves
+    its answers to a further attempt."""
     mine = {"ws": tx.ws, "run": runs.key(tx, work["run"]), "path": work["path"]}
-    _DROP_ELEMENTS.run(tx, mine)
+    if not failed:
+        _DROP_ELEMENTS.run(tx, mine)
     _DROP_PROGRESS.run(tx, mine)

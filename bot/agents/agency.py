@@ -192,11 +192,12 @@ class Agency:
         def ended() -> Returned:
             return returned(call, self.clock.now(), **given)
 
-        await self.committer.report(Result(call["run"], ended, partial(self._done, call, usage or Usage())))
+        done = partial(self._done, call, usage or Usage(), failed=given.get("error") is not None)
+        await self.committer.report(Result(call["run"], ended, done))
 
-    def _done(self, call: Work, usage: Usage, tx: Transaction) -> None:
+    def _done(self, call: Work, usage: Usage, tx: Transaction, *, failed: bool = False) -> None:
         outbox.call_done(tx, call, self.clock.now())
         if call["kind"] == "each":
-            work.over(tx, call)
+            work.over(tx, call, failed=failed)
         if usage.calls:
             work.spend(tx, call["run"], call["path"], usage)

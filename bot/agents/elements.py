@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,8 @@ from bot.agents.fan import Fan
 from bot.agents.terms import Terms
 from bot.domain import cost
 from bot.domain.cost import Usage
-from bot.domain.values import ErrorValue, text
+from bot.domain.ids import digest
+from bot.domain.values import ErrorValue, dump, text
 from bot.engine import agents as engine
 from bot.engine import asks
 from store import ops, runs, work
@@ -42,6 +44,8 @@ class Elements:
         body = call["body"]
         self.agency = agency
         self.call = call
+        self.kept = {"run": call["run"], "path": call["path"], "attempt": fingerprint(body)}
+        """What saved answers are found by: the very question, whichever attempt asks it."""
         self.run = run
         self.list: list[Any] = body["list"]
         self.asked = min(int(body["most"]), len(self.list))
@@ -63,7 +67,7 @@ class Elements:
 
     async def answered(self) -> dict[str, Any]:
         """Asks for every element whose answer is not saved yet."""
-        self.fan.answers = await self.agency.committer.read(work.elements, self.call)
+        self.fan.answers = await self._saved()
         missing = [at for at in range(self.asked) if at not in self.fan.answers]
         if (refusal := self.run.refusal(self.model, len(missing), self._chars(missing))) is not None:
             return {"error": refusal}
@@ -85,9 +89,17 @@ class Elements:
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
         if hopeless is not None:
+            await self._save(tell=False)  # a further attempt asks for the rest alone
             return {"error": hopeless}
         beyond = ErrorValue("the budget of agent calls is spent")
         return {"value": [*self.fan.values(), *(beyond for _ in range(len(self.list) - self.asked))]}
+
+    async def _saved(self) -> dict[int, Any]:
+        """Answers that are there already: of a process that was killed, or of an attempt that failed; in a further
+        attempt what had failed is asked again."""
+        found = await self.agency.committer.read(work.elements, self.kept)
+        first = self.call["attempt"] == 1
+        return {at: answer for at, answer in found.items() if first or not isinstance(answer, ErrorValue)}
 
     # --- one of them ------------------------------------------------------------------------------------------
     async def _element(self, at: int) -> tuple[Any, Usage]:
@@ -165,7 +177,7 @@ class Elements:
         way = self._way() if tell else None
 
         def write(tx: Transaction) -> tuple[tuple[bool, bool] | None, int | None]:
-            work.add_elements(tx, call, fresh)
+            work.add_elements(tx, self.kept, fresh)
             if used.calls:
                 work.spend(tx, call["run"], call["path"], used)
             if way is not None:
@@ -203,3 +215,9 @@ class Elements:
             since=self.since,
             at=now,
         )
+
+
+def fingerprint(body: Mapping[str, Any]) -> int:
+    """A number for what an `each` asks: the same list, prompt, values, model and choices give the same."""
+    asked = [body.get(key) for key in ("list", "prompt", "names", "model", "choices")]
+    return int(digest(dump(asked))[:12], 16)

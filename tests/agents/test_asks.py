@@ -211,9 +211,7 @@ async def test_an_agent_that_cannot_be_had_fails_the_ask_and_retry_tries_again(t
 async def test_a_window_that_passes_misses_though_the_agent_is_at_work(tmp_path: Path) -> None:
     gate, clock = asyncio.Event(), SetClock(START)
     async with claude(lambda b: "yes", hold=gate) as api, agents(tmp_path, api, clock=clock) as one:
-        run = await started(
-            one, "- a = ask yes no within 5m\n  > Ship?\n  - miss\n    - say @bo\n      > Nobody.\n"
-        )
+        run = await started(one, "- a = ask yes no within 5m\n  > Ship?\n  - miss\n    - say @bo\n      > Nobody.\n")
         await until(lambda: len(api.seen) == 1)
         clock.at += timedelta(minutes=6)
         await one.sweep()

@@ -8,16 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from bot.domain.catalog import Policy, Workspace
-from bot.domain.values import ErrorValue
+from bot.domain.values import ErrorValue, load
 from bot.wiring import Product
-from store import ops, work
+from store import ops
+from store.dialect import Transaction
+from store.tables import element
 from tests.agents.world import HAIKU, WORKED, agents, files, reader
 from tests.doubles.claude import Body, Fails, Says, claude, last, prompt, system
 from tests.runtime.world import product, started, state, until
 
-EACH = {"path": "2", "attempt": 1}
 NUMBERS = "- all = list {}\n- answers = each all\n  > Double {{it}}.\n- show answers\n"
 
 
@@ -250,7 +252,7 @@ async def test_a_paused_run_begins_no_further_agent_here_or_elsewhere_until_it_g
             await until(lambda: len(api.seen) == 3)
             assert (await one.desk.edit(run, {"run": "pause"}, by="bo@acme.de")).accepted
             gate.set()
-            await until(lambda: _equal(lambda: one.committer.read(work.elements, EACH | {"run": run}), 3))
+            await until(lambda: _equal(lambda: saved(one), 3))
         async with agents(tmp_path, api, workspace=Workspace(fanout=3)) as one:
             await until(lambda: bool(one.agency._fans))  # type: ignore[union-attr]
             assert await state(one, run) == "paused" and len(api.seen) == 3
@@ -302,21 +304,48 @@ async def test_after_a_stop_no_element_whose_answer_was_saved_is_asked_again(tmp
             await until(lambda: len(api.seen) >= 8)
             api.hold = gate
             await until(lambda: api._now == 4)
-
-            def saved() -> Any:
-                return one.committer.read(work.elements, {"run": run, "path": "2", "attempt": 1})
-
-            await until(lambda: _equal(saved, len(api.seen) - 4))
-            kept = await saved()
+            await until(lambda: _equal(lambda: saved(one), len(api.seen) - 4))
+            kept = await saved(one)
         before, api.hold = len(api.seen), None
         gate.set()
         async with agents(tmp_path, api) as one:
             shown = await ended(one, run)
-            left = await one.committer.read(work.elements, {"run": run, "path": "2", "attempt": 1})
+            left = await saved(one)
     assert shown["result"] == [f"answer {n}" for n in range(20)]
     asked_again = [number(body) for body in api.seen[before:]]
     assert sorted(asked_again) == sorted(set(range(20)) - set(kept))
     assert left == {}
+
+
+@pytest.mark.anyio
+async def test_a_run_that_is_tried_again_asks_only_for_what_had_no_answer(tmp_path: Path) -> None:
+    keyed = [False]
+
+    def brain(body: Body) -> Says | Fails:
+        at = number(body)
+        if at == 2 and not keyed[0]:
+            return Fails(400, "invalid_request_error")
+        return Says(f"answer {at}") if at < 6 or keyed[0] else Fails(403, "permission_error")
+
+    async with claude(brain) as api, agents(tmp_path, api, workspace=Workspace(fanout=2)) as one:
+        run = await started(one, numbers(10))
+        assert (await ended(one, run))["state"] == "failed"
+        kept, before = await saved(one), len(api.seen)
+        keyed[0] = True
+        assert (await one.desk.edit(run, {"run": "retry"}, by="bo@acme.de")).accepted
+        shown = await ended(one, run)
+    good = {at for at, answer in kept.items() if not isinstance(answer, ErrorValue)}
+    assert {0, 1, 3} <= good and shown["result"] == [f"answer {n}" for n in range(10)]
+    assert sorted(number(body) for body in api.seen[before:]) == sorted(set(range(10)) - good)
+
+
+async def saved(one: Product) -> dict[int, Any]:
+    """The answers that are saved of the only fan-out there is."""
+
+    def read(tx: Transaction) -> dict[int, Any]:
+        return {at: load(value) for at, value in tx.connection.execute(sa.select(element.c.at, element.c.value))}
+
+    return await one.committer.read(read)
 
 
 async def _equal(read: Any, size: int) -> bool:
