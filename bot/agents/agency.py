@@ -24,9 +24,6 @@ from bot.runtime.committer import Committer
 from store import outbox, work
 from store.dialect import Transaction
 
-TRIES = 3
-"""Verdicts that do not read before there is none."""
-
 Work = dict[str, Any]
 
 
@@ -73,7 +70,10 @@ class Agency:
         """Does one call and reports its end."""
         most = self.committer.site.world(self.clock.now()).policy.max_cost
         found = await self.committer.read(terms.of_run, call["run"], self.prices, most)
-        await self._kinds[call["kind"]](call, found)
+        try:
+            await self._kinds[call["kind"]](call, found)
+        except NoAnswer as fault:
+            await self.report(call, usage=fault.usage, error=str(fault))
 
     def stop(self, run: str, path: str) -> None:
         """The op begins nothing more; what is at work runs to its end."""
@@ -96,8 +96,7 @@ class Agency:
         name = body["who"].partition(":")[2]
         agent = self.agents.get(name) if name else self.default
         if agent is None:
-            await self.report(call, error=f"there is no agent `{name}` any more", who=body["who"])
-            return
+            raise NoAnswer(f"there is no agent `{name}` any more", Usage())
         choices = body.get("choices")
         prompt = prompts.marked(body["prompt"], body.get("outside", ()), self.mark(call))
         task = Task(
@@ -108,17 +107,10 @@ class Agency:
             said=body.get("said"),
             then=prompts.again(body["said"], body.get("wrong") or "", choices or ()) if "said" in body else None,
         )
-        who = {"who": body["who"]}
-        if (refusal := run.refusal(task.model, 1, len(task.prompt))) is not None:
-            await self.report(call, error=refusal, **who)
-            return
-        try:
-            answer = await self.line.hold(lambda: child.answer(self.line, task, self.hands(agent, run)))
-        except NoAnswer as fault:
-            await self.report(call, usage=fault.usage, error=str(fault), **who)
-        else:
-            value, reason = child.given(answer.text, task.schema, fields=bool(body.get("fields")))
-            await self.report(call, usage=answer.usage, value=value, reason=reason, **who)
+        self._must_afford(run, task.model, task.prompt)
+        answer = await self.line.hold(lambda: child.answer(self.line, task, self.hands(agent, run)))
+        value, reason = child.given(answer.text, task.schema, fields=bool(body.get("fields")))
+        await self.report(call, usage=answer.usage, value=value, reason=reason)
 
     async def _each(self, call: Work, run: Terms) -> None:
         key = (call["run"], call["path"])
@@ -138,40 +130,36 @@ class Agency:
             prompt=prompts.judgement(body["check"], body["event"], self.mark(call)),
             schema=prompts.VERDICT_SCHEMA,
         )
-        if (refusal := run.refusal(task.model, 1, len(task.prompt))) is not None:
-            await self.report(call, error=refusal)
-            return
+        self._must_afford(run, task.model, task.prompt)
         usage = Usage()
-        for _ in range(TRIES):
+        for _ in range(child.TRIES):
             try:
                 answer = await self.line.hold(lambda: child.answer(self.line, task))
             except NoAnswer as fault:
-                await self.report(call, usage=usage + fault.usage, error=str(fault))
-                return
+                raise NoAnswer(str(fault), usage + fault.usage) from None
             usage += answer.usage
             if (verdict := prompts.verdict(answer.text)) is not None:
                 await self.report(call, usage=usage, value=verdict)
                 return
-        await self.report(call, usage=usage, error="the judge gave no verdict, asked three times")
+        raise NoAnswer("the judge gave no verdict, asked three times", usage)
 
     async def _replan(self, call: Work, run: Terms) -> None:
         brief = await self.committer.read(replans.brief, self.committer.site, call, self.clock.now(), self.mark(call))
         model = self.model_of(None, self.default)
-        if (refusal := run.refusal(model, 1, len(brief))) is not None:
-            await self.report(call, error=refusal)
-            return
+        self._must_afford(run, model, brief)
         system = prompts.system(prompts.REPLAN, self.default.prompt)
-        try:
-            edits = await self.line.hold(lambda: replans.propose(self.line, model, system, brief))
-        except NoAnswer as fault:
-            await self.report(call, usage=fault.usage, error=str(fault))
-            return
+        edits = await self.line.hold(lambda: replans.propose(self.line, model, system, brief))
         by, done = f"agent:{self.default.name}", partial(self._done, call, edits.usage)
         await self.committer.insist(
             lambda tx: replans.apply(tx, self.committer.site, call, edits, by, self.clock.now(), done)
         )
 
     # --- what they share --------------------------------------------------------------------------------------
+    def _must_afford(self, run: Terms, model: str, prompt: str) -> None:
+        """Raises NoAnswer where one more call would cost more than the run may."""
+        if (refusal := run.refusal(model, 1, len(prompt))) is not None:
+            raise NoAnswer(refusal, Usage())
+
     def model_of(self, wanted: str | None, agent: Agent) -> str:
         return wanted or agent.model or self.model
 
@@ -187,10 +175,11 @@ class Agency:
         return token(site.secret, "mark", call["run"], call["path"], str(call["attempt"]), chars=8)
 
     async def report(self, call: Work, *, usage: Usage | None = None, **given: Any) -> None:
-        """The call has ended; what it used is written with it."""
+        """The call has ended; what it used is written with it. Of an `ask` it says whose answer it is."""
+        asked = {"who": call["body"]["who"]} if call["kind"] == "agent" else {}
 
         def ended() -> Returned:
-            return returned(call, self.clock.now(), **given)
+            return returned(call, self.clock.now(), **asked, **given)
 
         done = partial(self._done, call, usage or Usage(), failed=given.get("error") is not None)
         await self.committer.report(Result(call["run"], ended, done))

@@ -17,6 +17,10 @@ MOST_TURNS = 24
 """Calls of the model for one task: an agent that has no answer by then has none."""
 
 
+TRIES = 3
+"""Answers that do not fit before there is none."""
+
+
 class NoAnswer(Exception):
     """The agent has no answer, in words; `usage` is what trying took. `hopeless`: no other has one either."""
 

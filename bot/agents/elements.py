@@ -33,8 +33,6 @@ TOLD_S = 1.0
 """How often it is told how far it is, and looked whether the run is paused or was stopped, here or by another
 process."""
 STOPPED = "the run was stopped"
-TRIES = 3
-"""Answers that are none of the choices before that element has failed."""
 
 
 class Elements:
@@ -136,7 +134,7 @@ class Elements:
             return ErrorValue(why), Usage()
         usage = Usage()
         said = ""
-        for _ in range(TRIES):
+        for _ in range(child.TRIES):
             try:
                 answer = await child.answer(self.agency.line, task, self.hands)
             except NoAnswer as fault:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -181,8 +180,6 @@ def apply(
         tx, site, call["run"], proposed.edits, by=by, why=proposed.reason or None, now=now
     )
     done(tx)
-    fact = returned(
-        call, now, refused=refused, changes=changes, by=by, why=proposed.reason,
-        tried=json.loads(json.dumps(list(proposed.edits), default=str)) if refused else [],
-    )  # fmt: skip
+    tried = list(proposed.edits) if refused else []
+    fact = returned(call, now, refused=refused, changes=changes, by=by, why=proposed.reason, tried=tried)
     return [*outcomes, take(tx, site, call["run"], fact)]

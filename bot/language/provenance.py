@@ -7,7 +7,7 @@ from bot.domain.plan import Op
 from bot.language.refs import parse
 from bot.language.scope import Scopes
 
-OURS = frozenset({"list", "core.let", "core.transform", "keep", "drop", "first", "count", "lines", "chunk"})
+OURS = frozenset({"list", "core.let", "core.transform", "keep", "drop", "first", "lines", "chunk"})
 """Ops whose value is made of what they name, and of the script's own words."""
 COUNTED = frozenset({"count"})
 """Ops whose value says nothing in anybody's words."""
@@ -28,8 +28,8 @@ def _name(scopes: Scopes, place: str, name: str, field: str | None, seen: frozen
     match binding.kind:
         case "op":
             return any(_value(scopes, where, seen) for where in binding.places)
-        case "item" | "last":
-            return _element(scopes, binding.owner, seen) if binding.kind == "item" else True
+        case "item":
+            return _element(scopes, binding.owner, seen)
         case "index":
             return False
         case "fixed":

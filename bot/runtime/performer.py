@@ -283,17 +283,18 @@ class Performer:
     def drop(self, run_id: str, step: Step) -> None:
         """What a committed step does not want any more is called back: agents that it drops, tools that it stops and
         that may be called again; of a fan-out that it stops, or whose run it pauses, none begins any more."""
-        if self._called or self._ready:
-            for path in [*step.dropped_calls, *(r.path for r in step.ops if r.open and r.data.get("stopped"))]:
-                self.cancel(run_id, path)
+        if not (self._called or self._ready or self._asked):
+            return
+        stopped = [row.path for row in step.ops if row.open and row.data.get("stopped")]
+        for path in [*step.dropped_calls, *stopped]:
+            self.cancel(run_id, path)
         if self._asked and self.agents is not None:
             if step.run is not None:
                 self.agents.pause(run_id, step.run.state == "paused")
             for key in [k for k in self._asked if k[0] == run_id and k[1] in step.dropped_calls]:
                 self._asked.pop(key).cancel()
-            for row in step.ops:
-                if row.open and row.data.get("stopped"):
-                    self.agents.stop(run_id, row.path)
+            for path in stopped:
+                self.agents.stop(run_id, path)
 
     async def _perform(self, work: Work) -> None:
         try:
