@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from bot.domain.catalog import Agent, Person, Policy, StreamSpec, Workspace
+from bot.domain.catalog import Agent, Person, Policy, StreamSpec, Workspace, World
 from bot.domain.cost import Price, price
 from bot.domain.errors import Misconfigured
 from bot.language.problems import did_you_mean, nearest
@@ -145,6 +146,24 @@ class Settings:
         return (
             self.public_url or f"http://{'localhost' if self.host in ('0.0.0.0', '::') else self.host}:{self.port}"
         ).rstrip("/")
+
+    def world(self, now: datetime, people: Iterable[Person], roles: Mapping[str, tuple[str, ...]]) -> World:
+        """The world with these people in it, as the settings say the rest of it; the room reaches everyone."""
+        found = tuple(replace(p, identities={**p.identities, "web": p.email}) for p in people)
+        return World(
+            now=now,
+            people=found,
+            roles=roles,
+            agents=self.agents,
+            templates=self.templates,
+            streams={name: s.spec for name, s in self.streams.items()},
+            channels=self.channels,
+            judge=bool(self.agents),
+            model=self.model.name if self.model else None,
+            prices=self.model.prices if self.model else {},
+            workspace=replace(self.workspace, alone=len(found) < 2),
+            policy=self.policy,
+        )
 
 
 def load(environment: Mapping[str, str] | None = None) -> Settings:

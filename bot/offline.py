@@ -25,27 +25,13 @@ def surroundings() -> tuple[Catalog, World]:
     """The catalogue and the world of this folder's settings and database."""
     settings = load()
     people, roles = _from_file(settings)
-    known = {
-        p.email: replace(p, identities={**p.identities, "web": p.email}) for p in (*people, *settings.people)
-    }  # the room reaches everyone
+    known = {p.email: p for p in (*people, *settings.people)}
     merged = {
         name: tuple(dict.fromkeys((*roles.get(name, ()), *settings.roles.get(name, ()))))
         for name in (*roles, *settings.roles)
     }
-    owner = next(iter(known), "owner@example.com")
-    world = World(
-        now=_now(),
-        owner=owner,
-        people=tuple(known.values()),
-        roles=merged,
-        agents=settings.agents,
-        templates=settings.templates,
-        streams={name: s.spec for name, s in settings.streams.items()},
-        channels=settings.channels,
-        judge=bool(settings.agents),
-        workspace=replace(settings.workspace, alone=len(known) < 2),
-        policy=settings.policy,
-    )
+    world = settings.world(_now(), known.values(), merged)
+    world = replace(world, owner=next(iter(known), "owner@example.com"))
     return catalog(tools_of(settings).specs if settings.tools else ()), world
 
 

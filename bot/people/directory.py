@@ -30,22 +30,9 @@ def settle(tx: Transaction, settings: Settings) -> None:
 def read(tx: Transaction, settings: Settings, now: datetime) -> World:
     """The world as it is now; what belongs to one job (its names, its customer) is added by `for_job`."""
     last = inbox.last_of_each(tx)
-    found = tuple(replace(p, identities={**p.identities, "web": p.email}) for p in people.people(tx))
-    return World(
-        now=now,
-        people=found,
-        roles=people.roles(tx),
-        agents=settings.agents,
-        templates=settings.templates,
-        streams={name: replace(s.spec, last=last.get(name)) for name, s in settings.streams.items()},
-        scripts=saved(tx),
-        channels=settings.channels,
-        judge=bool(settings.agents),
-        model=settings.model.name if settings.model else None,
-        prices=settings.model.prices if settings.model else {},
-        workspace=replace(settings.workspace, alone=len(found) < 2),
-        policy=settings.policy,
-    )
+    world = settings.world(now, people.people(tx), people.roles(tx))
+    streams = {name: replace(spec, last=last.get(name)) for name, spec in world.streams.items()}
+    return replace(world, streams=streams, scripts=saved(tx))
 
 
 def saved(tx: Transaction) -> dict[str, SavedScript]:

@@ -92,6 +92,18 @@ async def test_the_doctor_says_whether_the_model_takes_the_key_and_knows_the_mod
 
 
 @pytest.mark.anyio
+async def test_a_check_at_the_terminal_knows_what_agents_cost_and_may_cost(tmp_path: Path) -> None:
+    (tmp_path / "waiton.toml").write_text("[policy]\nmax_cost = 0.01\n")
+    (tmp_path / "s.md").write_text("- all = list a b c d e f g\n- each all\n  > Spell {it}.\n")
+    env = {**KEYED, "WAITON_CONFIG": str(tmp_path / "waiton.toml"), "WAITON_MODEL": "claude-haiku-4-5"}
+    status, refused = await waiton(tmp_path, "check", "s.md", env=env)
+    assert status == 2 and "7 agent calls would cost about $0.02; a run may cost $0.01 here" in refused
+    (tmp_path / "waiton.toml").write_text("[policy]\nmax_cost = 1\n")
+    status, fine = await waiton(tmp_path, "check", "s.md", env=env)
+    assert status == 0 and "7 calls at most, about $0.02" in fine
+
+
+@pytest.mark.anyio
 async def test_a_terminal_runs_a_fan_out_and_shows_only_what_is_shown(tmp_path: Path) -> None:
     script = "- all = list a b c\n- answers = each all\n  > Spell {it}.\n- n = count answers\n- show n\n"
     (tmp_path / "s.md").write_text(script)
